@@ -33,7 +33,7 @@ mod over;
 pub mod ownership;
 pub mod plan;
 mod pod_group;
-mod pointer;
+pub mod pointer;
 pub mod ports;
 #[cfg(test)]
 mod properties;

@@ -22,7 +22,8 @@ pub const TEMPLATE_HASH_ANNOTATION: &str = "troupe.dev/template-hash";
 pub fn template_hash(template: &Value) -> String {
     // The text of its `Display`, in half the time.
     let text = serde_json::to_vec(template).expect("its keys are text");
-    format!("{:x}", Sha256::digest(text))[..8].to_owned()
+    let [a, b, c, d, ..] = <[u8; 32]>::from(Sha256::digest(text));
+    format!("{:08x}", u32::from_be_bytes([a, b, c, d]))
 }
 
 /// Returns the value of the annotation of a new pod of the role, if it needs one.

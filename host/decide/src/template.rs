@@ -26,7 +26,7 @@ pub enum Edit {
 /// The user's error: a value that is edited has another type. The plugin's error: the spec has no value at the pointer,
 /// an edit leads to an item that a list does not have, or an edit contradicts an earlier one.
 pub fn edited(spec: &Value, at: &str, edits: Vec<Edit>) -> Result<Value, Objection> {
-    let user = match spec.pointer(at) {
+    let user = match pointer::find(spec, at) {
         None | Some(Value::Null) => return Err(Flaw::NoTemplate { at: at.to_owned() }.into()),
         Some(user) if !user.is_object() => {
             return Err(Rejection::field(field_of_spec(&[at]), "must be an object").into());

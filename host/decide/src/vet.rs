@@ -23,6 +23,7 @@ use crate::{
         Backing, Bindings, Body, Criterion, Deletion, Descriptor, Failure, FailureRule, Gate, Moment, Object,
         OnNewAddress, Piece, Plan, Reached, Remedy, Role, SecretRecipe, Success, Text, Upkeep,
     },
+    pointer,
     rejection::{FieldError, Objection, PlanError, Rejection},
     snapshot::Job,
 };
@@ -267,13 +268,14 @@ fn unique<'a>(what: &'static str, names: impl Iterator<Item = &'a str>) -> Resul
 /// or plainer name of the job would be valid.
 fn own_name(job: &Job, subject: &Subject, name: impl Fn(&str) -> String) -> Result<(), Objection> {
     const PLAIN: &str = "j";
-    let (full, plain) = (name(&job.name), name(PLAIN));
+    let full = name(&job.name);
     if !full.starts_with(&job.name) {
         return Err(Flaw::ForeignName { name: full }.into());
     }
     if is_label(&full) {
         return Ok(());
     }
+    let plain = name(PLAIN);
     if !is_label(&plain) {
         return Err(Flaw::InvalidName { name: full, most: LONGEST_LABEL }.into());
     }
@@ -320,7 +322,7 @@ fn gates(descriptor: &Descriptor, plan: &Plan, gates: &[Gate]) -> Result<(), Fla
 }
 
 fn fillable(json: &Value, fill: &[(String, Text)]) -> Result<(), Flaw> {
-    match fill.iter().find(|(pointer, _)| json.pointer(pointer).is_none()) {
+    match fill.iter().find(|(at, _)| pointer::find(json, at).is_none()) {
         Some((pointer, _)) => Err(Flaw::NothingToFill { pointer: pointer.clone() }),
         None => Ok(()),
     }

@@ -60,7 +60,7 @@ macro_rules! table {
     ) => {
         /// A need of a plan, beyond what every pod and every object may have. A word says which one: a name, a path, a
         /// capability.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum Need {
             $($(#[$need_doc])* $need,)*
             $($(#[$never_doc])* $never,)*

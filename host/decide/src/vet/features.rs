@@ -33,7 +33,7 @@ impl<'a> Walk<'a> {
             // Without this field a pod uses the node's users anyway.
             "hostUsers" if *value == false => {}
             "hostPort" if value.as_f64() == Some(0.0) => {}
-            "hostPort" => self.use_word(Need::HostPort, &value.to_string()),
+            "hostPort" => self.use_word(Need::HostPort, value.to_string()),
             "hostPath" => return self.host_path(value),
             "securityContext" => return self.security(value),
             "tolerations" => return self.tolerations(value),
@@ -51,13 +51,13 @@ impl<'a> Walk<'a> {
 
     fn flag(&mut self, need: Need, value: &Value) {
         if *value != false {
-            self.use_word(need, &value.to_string());
+            self.use_word(need, value.to_string());
         }
     }
 
     fn host_path(&mut self, value: &'a Value) -> bool {
         match value {
-            Value::String(path) => self.use_word(Need::HostPath, path),
+            Value::String(path) => self.use_word(Need::HostPath, path.as_str()),
             Value::Object(fields) => {
                 let path = fields.get("path").and_then(Value::as_str).unwrap_or("/");
                 self.under("path", |walk| walk.use_word(Need::HostPath, path));
@@ -81,7 +81,7 @@ impl<'a> Walk<'a> {
             "allowPrivilegeEscalation" => self.flag(Need::PrivilegeEscalation, value),
             "runAsNonRoot" if *value == true => {}
             "runAsUser" if value.as_u64().is_some_and(|user| user > 0) => {}
-            "runAsNonRoot" | "runAsUser" => self.use_word(Need::RunAsRoot, &format!("{name} {value}")),
+            "runAsNonRoot" | "runAsUser" => self.use_word(Need::RunAsRoot, format!("{name} {value}")),
             "procMount" if value == "Default" => {}
             "procMount" => self.use_word(Need::ProcMount, value.as_str().unwrap_or("?")),
             "capabilities" => {
@@ -100,15 +100,15 @@ impl<'a> Walk<'a> {
             "seccompProfile" => self.profile(Need::SeccompProfile, value),
             "appArmorProfile" => self.profile(Need::AppArmorProfile, value),
             name if PLAIN_IN_SECURITY.contains(&name) => {}
-            name => self.use_whole(Need::Field, &format!("securityContext.{name}"), value),
+            name => self.use_whole(Need::Field, format!("securityContext.{name}"), value),
         }
     }
 
-    fn profile(&mut self, need: Need, value: &Value) {
+    fn profile(&mut self, need: Need, value: &'a Value) {
         match (value["type"].as_str().unwrap_or("?"), value["localhostProfile"].as_str()) {
             ("RuntimeDefault", _) => {}
             (kind, None) => self.use_word(need, kind),
-            (kind, Some(profile)) => self.use_word(need, &format!("{kind}/{profile}")),
+            (kind, Some(profile)) => self.use_word(need, format!("{kind}/{profile}")),
         }
     }
 
@@ -124,7 +124,7 @@ impl<'a> Walk<'a> {
     fn node_selector(&mut self, value: &'a Value) -> bool {
         let Value::Object(labels) = value else { return false };
         for (label, value) in labels {
-            self.under(label, |walk| walk.use_whole(Need::NodeSelector, label, value));
+            self.under(label, |walk| walk.use_whole(Need::NodeSelector, label.as_str(), value));
         }
         true
     }
@@ -166,7 +166,9 @@ impl<'a> Walk<'a> {
             self.under(name, |walk| match (name.as_str(), value) {
                 ("labels", Value::Object(labels)) => walk.marks(labels, marks::is_reserved_label),
                 ("annotations", Value::Object(annotations)) => walk.marks(annotations, marks::is_reserved_annotation),
-                ("ownerReferences" | "finalizers", _) if !is_hosts => walk.use_whole(Need::Identity, name, value),
+                ("ownerReferences" | "finalizers", _) if !is_hosts => {
+                    walk.use_whole(Need::Identity, name.as_str(), value)
+                }
                 ("namespace", _) if !is_hosts => {
                     walk.reference(name, value);
                 }
@@ -180,8 +182,8 @@ impl<'a> Walk<'a> {
         for (name, value) in marks {
             self.under(name, |walk| match marks::app_armor(name) {
                 true if value == "runtime/default" => {}
-                true => walk.use_word(Need::AppArmorProfile, &marks::profile(value)),
-                false if is_reserved(name) => walk.use_whole(Need::Mark, name, value),
+                true => walk.use_word(Need::AppArmorProfile, marks::profile(value)),
+                false if is_reserved(name) => walk.use_whole(Need::Mark, name.as_str(), value),
                 false => {}
             });
         }

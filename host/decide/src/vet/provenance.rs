@@ -3,7 +3,7 @@
 use super::{
     description::is_never,
     marks,
-    uses::{Use, uses},
+    uses::{Exact, Place, Use, uses},
 };
 use crate::{
     flaw::Flaw,
@@ -12,11 +12,12 @@ use crate::{
     plan::{
         Backing, Body, ChildKind, Descriptor, Object, Piece, Plan, Role, SecretRecipe, Series, Text, Upkeep, group,
     },
+    pointer,
     rejection::{Objection, Rejection, field_of_spec},
     snapshot::Job,
 };
 use serde_json::{Value, json};
-use std::{borrow::Cow, cell::OnceCell, collections::BTreeMap};
+use std::{borrow::Cow, cell::OnceCell, collections::HashMap};
 
 /// Fields of a Job that a plugin may set. Other fields could make it take over pods of others.
 const OF_A_JOB: [&str; 11] = [
@@ -39,13 +40,13 @@ pub(super) struct Provenance<'a> {
     grants: &'a Grants,
     plan: &'a Plan,
     /// The user's uses in the templates that the plan refers to. Computed on first use.
-    in_templates: OnceCell<UsersUses>,
+    in_templates: OnceCell<UsersUses<'a>>,
     /// The user's uses in the spec as a whole. Computed on first use.
-    in_spec: OnceCell<UsersUses>,
+    in_spec: OnceCell<UsersUses<'a>>,
 }
 
-/// What a user uses: need, exact value, and place in the spec.
-type UsersUses = BTreeMap<(Need, String), String>;
+/// What a user uses: need, exact value, and place: a part of the spec, and the place in that part.
+type UsersUses<'a> = HashMap<(Need, Exact<'a>), (&'a str, Place<'a>)>;
 
 impl<'a> Provenance<'a> {
     /// Walks the job's templates and its spec at most once each, and only when needed.
@@ -157,50 +158,50 @@ impl<'a> Provenance<'a> {
         self.each(uses(json), varying)
     }
 
-    fn each(&self, uses: Vec<Use>, varying: &[&str]) -> Result<(), Objection> {
+    fn each(&self, uses: Vec<Use<'_>>, varying: &[&str]) -> Result<(), Objection> {
         for used in uses {
-            let varies = varying.iter().any(|pointer| touches(pointer, &used.at));
+            let varies = varying.iter().any(|pointer| touches(pointer, &used.at.to_string()));
             // A grant of commands covers the command of each replica.
             let is_free = used.need == Need::Command && self.grants.allows(used.need, &used.word);
             if varies && !is_free && !self.is_own(&used) {
-                return Err(Flaw::Varies { at: used.at }.into());
+                return Err(Flaw::Varies { at: used.at.to_string() }.into());
             }
             if is_hosts(&used)
-                && let Some(at) = self.users(&used)
+                && let Some((part, place)) = self.users(&used)
             {
-                return Err(Rejection::field(field_of_spec(&[at]), "is the host's to write: remove it").into());
+                let field = field_of_spec(&[part, &place.to_string()]);
+                return Err(Rejection::field(field, "is the host's to write: remove it").into());
             }
             if !self.may(&used) {
-                let Use { need, word, exact, at } = used;
-                return Err(Flaw::NotAskedFor { at, value: exact, grant: grants::example(need, &word) }.into());
+                let (at, value) = (used.at.to_string(), used.exact.to_string());
+                return Err(Flaw::NotAskedFor { at, value, grant: grants::example(used.need, &used.word) }.into());
             }
         }
         Ok(())
     }
 
-    fn may(&self, used: &Use) -> bool {
+    fn may(&self, used: &Use<'_>) -> bool {
         let is_users = || self.users(used).is_some();
         !is_hosts(used) && (self.grants.allows(used.need, &used.word) || self.is_own(used) || is_users())
     }
 
     /// Returns the place in the job's spec of the same use by the user, if there is one. A template in the spec is read
     /// as a template first, whatever the fields around it are called.
-    fn users(&self, used: &Use) -> Option<&str> {
-        let key = (used.need, used.exact.clone());
-        let in_spec = || self.in_spec.get_or_init(|| self.users_below([""])).get(&key);
+    fn users<'s>(&'s self, used: &'s Use<'s>) -> Option<&'s (&'a str, Place<'a>)> {
         let of_roles = || self.plan.roles.iter().filter_map(|role| role.template_at.as_deref());
         let in_templates = self.in_templates.get_or_init(|| self.users_below(of_roles()));
-        in_templates.get(&key).or_else(in_spec).map(String::as_str)
+        let in_spec = || self.in_spec.get_or_init(|| self.users_below([""]));
+        same(in_templates, used).or_else(|| same(in_spec(), used))
     }
 
-    fn users_below<'b>(&self, places: impl IntoIterator<Item = &'b str>) -> UsersUses {
-        let parts = places.into_iter().filter_map(|at| Some((at, self.job.spec.pointer(at)?)));
-        let uses = parts.flat_map(|(at, part)| uses(part).into_iter().map(move |used| used.within(at)));
-        uses.map(|used| ((used.need, used.exact), used.at)).collect()
+    fn users_below(&self, places: impl IntoIterator<Item = &'a str>) -> UsersUses<'a> {
+        let parts = places.into_iter().filter_map(|at| Some((at, pointer::find(&self.job.spec, at)?)));
+        let uses = parts.flat_map(|(at, part)| uses(part).into_iter().map(move |used| (at, used)));
+        uses.map(|(at, used)| ((used.need, used.exact), (at, used.at))).collect()
     }
 
     /// Returns whether the use names an object of this plan, or the job's own namespace.
-    fn is_own(&self, used: &Use) -> bool {
+    fn is_own(&self, used: &Use<'_>) -> bool {
         let kind = match used.need {
             Need::Namespace => return used.word == self.job.namespace,
             Need::Secret => {
@@ -217,7 +218,7 @@ impl<'a> Provenance<'a> {
 
     /// Checks that a Service's selector names the job or one of its pods, so that it selects no others.
     fn selector(&self, body: &Value) -> Result<(), Flaw> {
-        let Some(selector) = body.pointer("/spec/selector").and_then(Value::as_object) else { return Ok(()) };
+        let Some(selector) = pointer::find(body, "/spec/selector").and_then(Value::as_object) else { return Ok(()) };
         let names_it = |value: &str| {
             value == self.job.name
                 || value == self.job.uid
@@ -275,9 +276,14 @@ fn id(api_version: &str, kind: &str) -> String {
     }
 }
 
+/// Returns the place of the same use by the user.
+fn same<'s, 'a>(users: &'s UsersUses<'a>, used: &'s Use<'s>) -> Option<&'s (&'a str, Place<'a>)> {
+    users.get(&(used.need, used.exact.clone()))
+}
+
 /// Returns whether this is the host's own annotation, which nobody else may set.
-fn is_hosts(used: &Use) -> bool {
-    used.need == Need::Mark && used.word.as_str() == ownership::PLUGIN_DIGEST_ANNOTATION
+fn is_hosts(used: &Use<'_>) -> bool {
+    used.need == Need::Mark && used.word == ownership::PLUGIN_DIGEST_ANNOTATION
 }
 
 pub(super) fn label_of_plugin(label: &str) -> Result<(), Flaw> {

@@ -34,7 +34,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    fn text(&mut self, need: Need, value: &Value) -> bool {
+    fn text(&mut self, need: Need, value: &'a Value) -> bool {
         let text = value.as_str();
         self.use_word(need, text.unwrap_or_default());
         text.is_some()

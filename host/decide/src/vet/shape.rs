@@ -3,6 +3,7 @@
 use crate::{
     flaw::Flaw,
     plan::{EnvEntry, Role},
+    pointer::find,
     rejection::{Objection, Rejection, field_of_spec},
     template::{kind, wrong_type},
 };
@@ -14,11 +15,11 @@ use serde_json::Value;
 /// The place in the template and the expected type. It is the user's error where the template in the job's spec is
 /// wrong.
 pub(super) fn vet(spec: &Value, role: &Role) -> Result<(), Objection> {
-    let user = role.template_at.as_deref().and_then(|at| Some((at, spec.pointer(at)?)));
-    let must_be = |at: &str, right: &'static str| match role.template.pointer(at) {
-        None | Some(Value::Null) => Ok(()),
-        Some(there) if kind(there) == right => Ok(()),
-        Some(_) => Err(wrong_type(user, at, right)),
+    let user = role.template_at.as_deref().and_then(|at| Some((at, find(spec, at)?)));
+    let is = |there: Option<&Value>, right: &str| there.is_none_or(|there| there.is_null() || kind(there) == right);
+    let must_be = |at: &str, right: &'static str| match is(find(&role.template, at), right) {
+        true => Ok(()),
+        false => Err(wrong_type(user, at, right)),
     };
     for at in ["/metadata", "/metadata/labels", "/metadata/annotations", "/spec"] {
         must_be(at, "an object")?;
@@ -29,15 +30,19 @@ pub(super) fn vet(spec: &Value, role: &Role) -> Result<(), Objection> {
         }
     }
     must_be("/spec/containers", "a list")?;
-    let containers = role.template.pointer("/spec/containers").and_then(Value::as_array);
+    let containers = find(&role.template, "/spec/containers").and_then(Value::as_array);
     let containers = containers.map_or(&[][..], Vec::as_slice);
     if containers.is_empty() && role.replicas > 0 {
         return Err(no_containers(role));
     }
     for (place, container) in containers.iter().enumerate() {
-        must_be(&format!("/spec/containers/{place}"), "an object")?;
-        if role.env.iter().any(|entry| is_for(entry, place, container)) {
-            must_be(&format!("/spec/containers/{place}/env"), "a list")?;
+        let at = |field: &str| format!("/spec/containers/{place}{field}");
+        if !is(Some(container), "an object") {
+            return Err(wrong_type(user, &at(""), "an object"));
+        }
+        let has_env = role.env.iter().any(|entry| is_for(entry, place, container));
+        if has_env && !is(container.get("env"), "a list") {
+            return Err(wrong_type(user, &at("/env"), "a list"));
         }
     }
     Ok(())

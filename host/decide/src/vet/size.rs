@@ -107,7 +107,7 @@ fn pods(role: &Role) -> u64 {
 
 /// Returns a number of the body's spec; the maximum where it is not a number.
 fn count(body: &Value, field: &str) -> u64 {
-    match body.pointer(&format!("/spec/{field}")) {
+    match body.get("spec").and_then(|spec| spec.get(field)) {
         None | Some(Value::Null) => 0,
         Some(count) => count.as_u64().unwrap_or(u64::MAX),
     }

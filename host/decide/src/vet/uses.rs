@@ -3,23 +3,53 @@
 
 use crate::{grants::Need, pointer::escaped};
 use serde_json::{Map, Value};
+use std::{borrow::Cow, fmt};
 
 /// One use of something that needs a permission.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Use {
+#[derive(Debug, Clone)]
+pub(super) struct Use<'a> {
     pub(super) need: Need,
     /// The word of the need, as in a grant.
-    pub(super) word: String,
-    /// The exact value: a user's use allows only the same value.
-    pub(super) exact: String,
-    /// JSON pointer of the use.
-    pub(super) at: String,
+    pub(super) word: Cow<'a, str>,
+    /// A user's use allows only the same.
+    pub(super) exact: Exact<'a>,
+    pub(super) at: Place<'a>,
 }
 
-impl Use {
-    /// Returns the use as seen from a whole that has this part at a pointer.
-    pub(super) fn within(self, part: &str) -> Self {
-        Self { at: format!("{part}{}", self.at), ..self }
+/// What exactly is used.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) enum Exact<'a> {
+    /// What the word names.
+    Word(Cow<'a, str>),
+    /// The whole value, under a name.
+    Whole(Cow<'a, str>, &'a Value),
+}
+
+impl fmt::Display for Exact<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Word(word) => f.write_str(word),
+            Self::Whole(name, value) => write!(f, "{name} {value}"),
+        }
+    }
+}
+
+/// The place of a use. Its `Display` is the JSON pointer, which is written only for an error.
+#[derive(Debug, Clone)]
+pub(super) struct Place<'a>(Vec<Step<'a>>);
+
+#[derive(Debug, Clone, Copy)]
+enum Step<'a> {
+    Key(&'a str),
+    Index(usize),
+}
+
+impl fmt::Display for Place<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|step| match step {
+            Step::Key(name) => write!(f, "/{}", escaped(name)),
+            Step::Index(index) => write!(f, "/{index}"),
+        })
     }
 }
 
@@ -91,14 +121,14 @@ const PLAIN_IN_CONTAINER: &[&str] = &[
 const FREE: &[&str] = &["labels", "annotations", "matchLabels", "limits", "requests", "minResources"];
 
 /// Returns everything that the JSON uses.
-pub(super) fn uses(json: &Value) -> Vec<Use> {
+pub(super) fn uses(json: &Value) -> Vec<Use<'_>> {
     let mut walk = Walk::default();
     walk.value(json, Part::Any);
     walk.found
 }
 
 /// Returns everything that a Service uses. A Service has its own fields.
-pub(super) fn of_service(json: &Value) -> Vec<Use> {
+pub(super) fn of_service(json: &Value) -> Vec<Use<'_>> {
     let mut walk = Walk::default();
     for (name, value) in json.as_object().into_iter().flatten() {
         walk.under(name, |walk| if name == "spec" { walk.service(value) } else { walk.field(name, value, Part::Any) });
@@ -110,14 +140,9 @@ pub(super) fn of_service(json: &Value) -> Vec<Use> {
 #[derive(Default)]
 pub(super) struct Walk<'a> {
     path: Vec<Step<'a>>,
-    found: Vec<Use>,
+    found: Vec<Use<'a>>,
     /// The image of the current container; "" outside of any.
     image: &'a str,
-}
-
-enum Step<'a> {
-    Key(&'a str),
-    Index(usize),
 }
 
 impl<'a> Walk<'a> {
@@ -165,11 +190,11 @@ impl<'a> Walk<'a> {
                 Part::Any
             }
             (Part::Projected, source) => {
-                self.use_whole(Need::Volume, &format!("projected.{source}"), value);
+                self.use_whole(Need::Volume, format!("projected.{source}"), value);
                 Part::Any
             }
             (Part::ValueFrom | Part::EnvFrom, name) => {
-                return self.use_whole(Need::Field, &format!("env.{name}"), value);
+                return self.use_whole(Need::Field, format!("env.{name}"), value);
             }
             (Part::Pod | Part::Container, name) => return self.use_whole(Need::Field, name, value),
         };
@@ -197,34 +222,25 @@ impl<'a> Walk<'a> {
     }
 
     /// Records a use that one word describes completely. Does nothing for an empty word.
-    pub(super) fn use_word(&mut self, need: Need, word: &str) {
+    pub(super) fn use_word(&mut self, need: Need, word: impl Into<Cow<'a, str>>) {
+        let word = word.into();
         if !word.is_empty() {
-            let at = self.pointer();
-            self.found.push(Use { need, word: word.to_owned(), exact: word.to_owned(), at });
+            self.found(need, word.clone(), Exact::Word(word));
         }
     }
 
     /// Records the command that the current container runs.
-    pub(super) fn use_command(&mut self, field: &str, whole: &Value) {
-        let (at, word) = (self.pointer(), self.image.to_owned());
-        self.found.push(Use { need: Need::Command, word, exact: format!("{field} {whole}"), at });
+    pub(super) fn use_command(&mut self, field: &'a str, whole: &'a Value) {
+        self.found(Need::Command, self.image.into(), Exact::Whole(field.into(), whole));
     }
 
     /// Records a use that equals another one only if their whole values are equal.
-    pub(super) fn use_whole(&mut self, need: Need, word: &str, whole: &Value) {
-        let at = self.pointer();
-        self.found.push(Use { need, word: word.to_owned(), exact: format!("{word} {whole}"), at });
+    pub(super) fn use_whole(&mut self, need: Need, word: impl Into<Cow<'a, str>>, whole: &'a Value) {
+        let word = word.into();
+        self.found(need, word.clone(), Exact::Whole(word, whole));
     }
 
-    fn pointer(&self) -> String {
-        let mut pointer = String::new();
-        for step in &self.path {
-            pointer.push('/');
-            match step {
-                Step::Key(name) => pointer.push_str(&escaped(name)),
-                Step::Index(index) => pointer.push_str(&index.to_string()),
-            }
-        }
-        pointer
+    fn found(&mut self, need: Need, word: Cow<'a, str>, exact: Exact<'a>) {
+        self.found.push(Use { need, word, exact, at: Place(self.path.clone()) });
     }
 }

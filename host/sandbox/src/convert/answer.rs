@@ -8,12 +8,13 @@ use decide::{
     grants::Grants,
     outdated,
     plan::{self, Objection},
+    pointer::find,
     template::{Edit, edited},
     weight,
 };
 use jiff::Timestamp;
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, fmt};
 
 /// Maximum bytes of a text for people: the limit of an event's message.
 const LONGEST_TEXT: usize = 1024;
@@ -42,22 +43,37 @@ pub(super) fn refusal(raw: wit::Refusal) -> Stop {
     }
 }
 
+/// The field that an error is about. Its text is written only for an error.
+#[derive(Clone, Copy)]
+struct What<'a> {
+    field: &'static str,
+    of: &'static str,
+    name: &'a str,
+}
+
+impl fmt::Display for What<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { field, of, name } = self;
+        write!(f, "{field} of {of} {name}")
+    }
+}
+
 /// Parses JSON text of at most `most` bytes.
-fn json(what: &str, text: &str, most: usize) -> Checked<Value> {
+fn json(what: impl fmt::Display, text: &str, most: usize) -> Checked<Value> {
     if text.len() > most {
         return Err(Stop::TooLarge(format!("{what}: {} bytes are more than {most}", text.len())));
     }
     serde_json::from_str(text).map_err(|error| format!("{what}: {error}").into())
 }
 
-fn json_object(what: &str, text: &str, most: usize) -> Checked<Value> {
+fn json_object(what: impl fmt::Display + Copy, text: &str, most: usize) -> Checked<Value> {
     let value = json(what, text, most)?;
     if value.is_object() { Ok(value) } else { Err(format!("{what}: it is not a JSON object").into()) }
 }
 
 /// Checks the syntax of RFC 6901, section 3. With invalid escapes two texts could lead to one field, and pointers that
 /// are disjoint for `decide::vet` could overlap.
-fn pointer(what: &str, text: String) -> Checked<String> {
+fn pointer(what: impl fmt::Display, text: String) -> Checked<String> {
     if !text.starts_with('/') {
         return Err(format!("{what}: {text:?} is no JSON pointer to a field").into());
     }
@@ -67,7 +83,7 @@ fn pointer(what: &str, text: String) -> Checked<String> {
     Ok(text)
 }
 
-fn pointers(what: &str, texts: Vec<String>) -> Checked<Vec<String>> {
+fn pointers(what: impl fmt::Display + Copy, texts: Vec<String>) -> Checked<Vec<String>> {
     texts.into_iter().map(|text| pointer(what, text)).collect()
 }
 
@@ -75,7 +91,7 @@ pub(super) fn descriptor(raw: wit::Descriptor, limits: &Limits) -> Checked<plan:
     let kinds = raw.kinds.into_iter().map(|kind| {
         let what = |switch: &str| format!("{switch} switch of {}", kind.kind);
         Ok(plan::JobKind {
-            suspend: kind.switches.suspend.map(|at| pointer(&what("suspend"), at)).transpose()?,
+            suspend: kind.switches.suspend.map(|at| pointer(what("suspend"), at)).transpose()?,
             managed_by: kind.switches.managed_by.map(|at| pointer(&what("managed-by"), at)).transpose()?,
             group: kind.group,
             version: kind.version,
@@ -96,7 +112,7 @@ pub(super) fn descriptor(raw: wit::Descriptor, limits: &Limits) -> Checked<plan:
             return Err("child Secret: the host reads no Secrets; plan one by a recipe instead".to_owned().into());
         }
         Ok(plan::ChildKind {
-            keep: pointers(&format!("keep of {}", child.kind), child.keep)?,
+            keep: pointers(format_args!("keep of {}", child.kind), child.keep)?,
             api_version: child.api_version,
             kind: child.kind,
             plural: child.plural,
@@ -113,7 +129,7 @@ pub(super) fn descriptor(raw: wit::Descriptor, limits: &Limits) -> Checked<plan:
             wit::ReferredKind::ConfigMap => plan::Referred::ConfigMap,
             wit::ReferredKind::Secret => plan::Referred::Secret,
         };
-        Ok(plan::Reference { kind, at: pointer(&format!("reads of {}", kind.kind()), reference.at)? })
+        Ok(plan::Reference { kind, at: pointer(format_args!("reads of {}", kind.kind()), reference.at)? })
     });
     let mut children = children.collect::<Checked<Vec<_>>>()?;
     let grants = json_object("grants", &raw.grants, limits.body)?;
@@ -140,7 +156,7 @@ pub(super) fn job_plan(
     (limits, bodies): (&Limits, &Bodies),
 ) -> Checked<plan::Plan> {
     let referred = raw.roles.iter().filter_map(|role| match &role.template {
-        wit::Template::Edited((at, _)) => spec.pointer(at),
+        wit::Template::Edited((at, _)) => find(spec, at),
         wit::Template::Whole(_) => None,
     });
     let referred: usize = referred.map(weight::json).sum();
@@ -196,7 +212,7 @@ fn gang(raw: wit::Gang, limits: &Limits) -> Checked<Gang> {
 
 fn series(raw: wit::Series) -> Checked<plan::Series> {
     Ok(plan::Series {
-        template_at: pointer(&format!("template of series {}", raw.key), raw.template)?,
+        template_at: pointer(What { field: "template", of: "series", name: &raw.key }, raw.template)?,
         key: raw.key,
         api_version: raw.api_version,
         kind: raw.kind,
@@ -205,18 +221,18 @@ fn series(raw: wit::Series) -> Checked<plan::Series> {
 }
 
 fn role(raw: wit::Role, spec: &Value, limits: &Limits) -> Checked<plan::Role> {
-    let what = |field: &str| format!("{field} of role {}", raw.name);
+    let what = |field| What { field, of: "role", name: &raw.name };
     let backing = match &raw.backing {
         wit::Backing::Pods => plan::Backing::Pods,
-        wit::Backing::Job(body) => plan::Backing::Job(json_object(&what("job"), body, limits.body)?),
+        wit::Backing::Job(body) => plan::Backing::Job(json_object(what("job"), body, limits.body)?),
     };
     let env = |entry: wit::EnvEntry| plan::EnvEntry {
         container: entry.container,
         name: entry.name,
         value: text(entry.value),
     };
-    let (template, template_at) = template(&what("template"), raw.template, spec, limits)?;
-    let source = template_at.as_ref().and_then(|at| spec.pointer(at));
+    let (template, template_at) = template(what("template"), raw.template, spec, limits)?;
+    let source = template_at.as_ref().and_then(|at| find(spec, at));
     Ok(plan::Role {
         template_hash: outdated::template_hash(source.unwrap_or(&template)),
         backing,
@@ -228,7 +244,7 @@ fn role(raw: wit::Role, spec: &Value, limits: &Limits) -> Checked<plan::Role> {
         subdomain: raw.subdomain.map(text),
         env: raw.env.into_iter().map(env).collect(),
         labels: raw.labels.into_iter().map(|(name, value)| (name, text(value))).collect(),
-        fill: fill(&what("fill"), raw.fill)?,
+        fill: fill(what("fill"), raw.fill)?,
         success: match raw.success {
             wit::Success::Final => plan::Success::Final,
             wit::Success::Momentary => plan::Success::Momentary,
@@ -247,7 +263,7 @@ fn role(raw: wit::Role, spec: &Value, limits: &Limits) -> Checked<plan::Role> {
             wit::OnNewAddress::Keep => plan::OnNewAddress::Keep,
             wit::OnNewAddress::Replace => plan::OnNewAddress::Replace,
         },
-        after: gates(&what("gate"), raw.after)?,
+        after: gates(what("gate"), raw.after)?,
         name: raw.name,
     })
 }
@@ -271,7 +287,7 @@ fn failure_rule(raw: wit::FailureRule) -> plan::FailureRule {
 }
 
 /// Returns the template, and the pointer to the user's template if it was made from one.
-fn template(what: &str, raw: wit::Template, spec: &Value, limits: &Limits) -> Checked<(Value, Option<String>)> {
+fn template(what: What<'_>, raw: wit::Template, spec: &Value, limits: &Limits) -> Checked<(Value, Option<String>)> {
     let (at, edits) = match raw {
         wit::Template::Whole(json) => return Ok((json_object(what, &json, limits.body)?, None)),
         wit::Template::Edited((at, edits)) => (pointer(what, at)?, edits),
@@ -291,17 +307,17 @@ fn template(what: &str, raw: wit::Template, spec: &Value, limits: &Limits) -> Ch
 }
 
 fn object(raw: wit::Object, limits: &Limits, bodies: &Bodies) -> Checked<plan::Object> {
-    let what = |field: &str| format!("{field} of object {}", raw.key);
+    let what = |field| What { field, of: "object", name: &raw.key };
     let body = match raw.body {
         wit::Body::Bound => plan::Body::Bound,
         wit::Body::Fixed((body, texts)) => {
-            let parse = |text: &str| json_object(&what("body"), text, limits.body);
-            plan::Body::Fixed(bodies.of(body, parse)?, fill(&what("text"), texts)?)
+            let parse = |text: &str| json_object(what("body"), text, limits.body);
+            plan::Body::Fixed(bodies.of(body, parse)?, fill(what("text"), texts)?)
         }
     };
     let upkeep = match raw.upkeep {
         wit::Upkeep::CreateOnly => plan::Upkeep::CreateOnly,
-        wit::Upkeep::Follow(at) => plan::Upkeep::Follow(pointers(&what("upkeep"), at)?),
+        wit::Upkeep::Follow(at) => plan::Upkeep::Follow(pointers(what("upkeep"), at)?),
     };
     let moment = |moment: wit::Moment| match moment {
         wit::Moment::Suspended => plan::Moment::Suspended,
@@ -310,7 +326,7 @@ fn object(raw: wit::Object, limits: &Limits, bodies: &Bodies) -> Checked<plan::O
         wit::Moment::ReplicaGone => plan::Moment::ReplicaGone,
     };
     Ok(plan::Object {
-        after: gates(&what("gate"), raw.after)?,
+        after: gates(what("gate"), raw.after)?,
         body,
         upkeep,
         key: raw.key,
@@ -349,11 +365,11 @@ fn text(raw: wit::Text) -> plan::Text {
     plan::Text(raw.into_iter().map(piece).collect())
 }
 
-fn fill(what: &str, raw: Vec<(String, wit::Text)>) -> Checked<Vec<(String, plan::Text)>> {
+fn fill(what: What<'_>, raw: Vec<(String, wit::Text)>) -> Checked<Vec<(String, plan::Text)>> {
     raw.into_iter().map(|(at, value)| Ok((pointer(what, at)?, text(value)))).collect()
 }
 
-fn gates(what: &str, raw: Vec<wit::Gate>) -> Checked<Vec<plan::Gate>> {
+fn gates(what: What<'_>, raw: Vec<wit::Gate>) -> Checked<Vec<plan::Gate>> {
     let gate = |gate: wit::Gate| match gate {
         wit::Gate::Pods(gate) => Ok(plan::Gate::Pods {
             role: gate.role,
@@ -401,7 +417,7 @@ pub(super) fn bindings(raw: wit::Bindings, wanted: &[String], limits: &Limits) -
         if !wanted.contains(&key) {
             return Err(format!("body of object {key}: it was not asked for").into());
         }
-        let body = json_object(&format!("body of object {key}"), &body, limits.answer)?;
+        let body = json_object(What { field: "body", of: "object", name: &key }, &body, limits.answer)?;
         if bodies.insert(key.clone(), body).is_some() {
             return Err(format!("body of object {key}: it appears twice").into());
         }
