@@ -16,7 +16,7 @@ use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use wasmtime::{
     Store,
-    component::{Component, InstancePre},
+    component::{Component, ComponentExportIndex, ComponentNamedList, Instance, InstancePre, Lift, Lower},
 };
 
 mod answer;
@@ -38,7 +38,7 @@ mod bindings {
 
 pub(super) use bodies::Bodies;
 
-use bindings::{exports::troupe::framework::framework::Guest as Functions, troupe::framework::types as wit};
+use bindings::troupe::framework::types as wit;
 
 /// The reason why a function gave no answer.
 #[derive(Debug)]
@@ -77,10 +77,24 @@ pub(super) struct Seen {
 
 /// A component that exports the contract.
 #[derive(Clone)]
-pub(super) struct Exports(bindings::PluginPre<Guest>);
+pub(super) struct Exports {
+    component: InstancePre<Guest>,
+    functions: Functions,
+}
+
+/// Where the component has the functions that are called in a pass.
+#[derive(Clone, Copy)]
+struct Functions {
+    plan: ComponentExportIndex,
+    bind: ComponentExportIndex,
+    judge: ComponentExportIndex,
+}
 
 /// A live instance.
-pub(super) struct Live(bindings::Plugin);
+pub(super) struct Live {
+    instance: Instance,
+    functions: Functions,
+}
 
 impl JobInput {
     pub(super) fn new(snapshot: &Snapshot, config: &str) -> Self {
@@ -328,29 +342,49 @@ fn milliseconds(at: jiff::Timestamp) -> u64 {
 
 impl Exports {
     /// # Errors
-    /// Returns an error if an export is missing or has another type than in the contract.
+    /// Returns an error if an export is missing.
     pub(super) fn new(component: InstancePre<Guest>) -> wasmtime::Result<Self> {
-        bindings::PluginPre::new(component).map(Self)
+        let known = bindings::PluginPre::new(component)?;
+        let component = known.instance_pre().clone();
+        let interface = component.component().get_export_index(None, CONTRACT);
+        let function = |name: &str| {
+            let place = component.component().get_export_index(interface.as_ref(), name);
+            place.ok_or_else(|| wasmtime::Error::msg(format!("{CONTRACT} has no function {name}")))
+        };
+        let functions = Functions { plan: function("plan")?, bind: function("bind")?, judge: function("judge")? };
+        Ok(Self { component, functions })
     }
 
     /// Returns the compiled component.
     pub(super) fn component(&self) -> &Component {
-        self.0.instance_pre().component()
+        self.component.component()
     }
 
     pub(super) fn instantiate(&self, store: &mut Store<Guest>) -> Result<Live, Stop> {
-        self.0.instantiate(store).map(Live).map_err(Stop::Trap)
+        let instance = self.component.instantiate(store).map_err(Stop::Trap)?;
+        Ok(Live { instance, functions: self.functions })
     }
 }
 
 impl Live {
-    fn functions(&self) -> &Functions {
-        self.0.troupe_framework_framework()
+    /// Calls `describe`. All functions must have the types of the contract.
+    pub(super) fn describe(&self, store: &mut Store<Guest>, limits: &Limits) -> Result<plan::Descriptor, Stop> {
+        let whole = bindings::Plugin::new(&mut *store, &self.instance).map_err(Stop::Trap)?;
+        let raw = whole.troupe_framework_framework().call_describe(store).map_err(Stop::Trap)?;
+        answer::descriptor(raw, limits)
     }
 
-    pub(super) fn describe(&self, store: &mut Store<Guest>, limits: &Limits) -> Result<plan::Descriptor, Stop> {
-        let raw = self.functions().call_describe(store).map_err(Stop::Trap)?;
-        answer::descriptor(raw, limits)
+    /// Calls a function. Its type is checked for each instance, and no other function's: that takes as long as a part of
+    /// the call.
+    fn call<P, R>(&self, store: &mut Store<Guest>, function: ComponentExportIndex, params: P) -> Result<R, Stop>
+    where
+        P: ComponentNamedList + Lower,
+        R: Lift + Send + Sync + 'static,
+        (Result<R, wit::Refusal>,): ComponentNamedList + Lift,
+    {
+        let called = self.instance.get_typed_func::<P, (Result<R, wit::Refusal>,)>(&mut *store, function);
+        let (answer,) = called.and_then(|function| function.call(store, params)).map_err(Stop::Trap)?;
+        answer.map_err(answer::refusal)
     }
 
     /// Returns the plan. `spec` is the job's spec, to which the plan refers.
@@ -360,7 +394,7 @@ impl Live {
         known: (&Limits, &Bodies),
         (job, spec): (&JobInput, &Value),
     ) -> Result<plan::Plan, Stop> {
-        let raw = self.functions().call_plan(store, &job.view).map_err(Stop::Trap)?.map_err(answer::refusal)?;
+        let raw: wit::JobPlan = self.call(store, self.functions.plan, (&job.view,))?;
         answer::job_plan(raw, &job.view.name, spec, known)
     }
 
@@ -371,8 +405,8 @@ impl Live {
         (job, seen): (&JobInput, &Seen),
         wanted: &[String],
     ) -> Result<plan::Bindings, Stop> {
-        let raw = self.functions().call_bind(store, &job.view, &seen.view, wanted);
-        answer::bindings(raw.map_err(Stop::Trap)?.map_err(answer::refusal)?, wanted, limits)
+        let raw: wit::Bindings = self.call(store, self.functions.bind, (&job.view, &seen.view, wanted))?;
+        answer::bindings(raw, wanted, limits)
     }
 
     pub(super) fn judge(
@@ -386,8 +420,8 @@ impl Live {
             waiting: outlook.waiting.clone(),
             criteria_met: outlook.criteria_met.and_then(|place| u32::try_from(place).ok()),
         };
-        let raw = self.functions().call_judge(store, &outlook);
-        answer::verdict(raw.map_err(Stop::Trap)?.map_err(answer::refusal)?, limits)
+        let raw: wit::Verdict = self.call(store, self.functions.judge, (&outlook,))?;
+        answer::verdict(raw, limits)
     }
 }
 

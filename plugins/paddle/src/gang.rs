@@ -9,6 +9,9 @@ const VOLCANO: &str = "volcano";
 
 /// Returns the job's gang: the settings select a scheduler, and no role has another.
 pub(crate) fn gang(job: &Job) -> Option<Gang> {
+    if job.config.scheduling.is_empty() {
+        return None;
+    }
     let has_other_scheduler = |role: Role<'_>| {
         let template: Value = role.spec.template.as_ref().and_then(UserTemplate::read).unwrap_or_default();
         let name = template.pointer("/spec/schedulerName").and_then(Value::as_str);
