@@ -4,6 +4,7 @@
 use crate::{
     job_key::{GroupKind, JobKey},
     observe::{
+        departures::{Departure, Departures},
         layout::{Layout, Purpose, Served, WatchId, WatchSpec},
         table::{Expected, Listed, Table},
         wire::{Held, Object, Owner},
@@ -18,35 +19,14 @@ use decide::{
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
-    time::Duration,
 };
-use tokio::time::Instant;
-
-/// A watch of pods is awaited no longer: one without events, of an API server without bookmarks, shows nothing.
-const SHOWN_WITHIN: Duration = Duration::from_secs(100);
-
-/// So few Jobs that have departed are kept whatever their time.
-const FEW_DEPARTED: usize = 64;
 
 /// The objects of all watches, by watch.
 #[derive(Debug, Default)]
 pub struct Cache {
     layout: Arc<Layout>,
     tables: BTreeMap<WatchId, Table>,
-    /// Jobs behind roles that went before their end, by namespace and name. Not all of their pods need have been shown.
-    departed: BTreeMap<(String, String), Departure>,
-    /// Once there are so many, those that are of no interest any more go.
-    most_departed: usize,
-}
-
-/// A Job that went: as of this resource version, and by the clock.
-#[derive(Debug)]
-struct Departure {
-    uid: String,
-    /// How many pods it had then that had not ended.
-    active: usize,
-    version: u64,
-    at: Instant,
+    departures: Departures,
 }
 
 impl Cache {
@@ -109,21 +89,7 @@ impl Cache {
 
     /// Records that this object was gone at this version.
     pub(crate) fn record_departure(&mut self, object: &Object, version: u64) {
-        let Held::Child(child) = &object.held else { return };
-        let active = usize::try_from(child.job_active_pods()).unwrap_or(usize::MAX);
-        if active == 0 || child.job_is_over() || !object.owner.as_deref().is_some_and(may_be_job) {
-            return;
-        }
-        if self.departed.len() >= self.most_departed {
-            self.departed.retain(|_, departure| departure.at.elapsed() < SHOWN_WITHIN);
-            self.most_departed = 2 * self.departed.len().max(FEW_DEPARTED);
-        }
-        let here = (object.namespace.clone(), object.name.clone());
-        // Another watch of Jobs may show an earlier one of this name late.
-        if self.departed.get(&here).is_none_or(|before| before.version < version) {
-            let departure = Departure { uid: object.uid.clone(), active, version, at: Instant::now() };
-            self.departed.insert(here, departure);
-        }
+        self.departures.record(object, version);
     }
 
     fn take(&mut self, watch: WatchId, object: &Object, version: u64) -> Option<Object> {
@@ -161,7 +127,7 @@ impl Cache {
         let is_kept = match self.layout.watches().get(&watch).map(|spec| &spec.purpose) {
             Some(Purpose::Jobs(_) | Purpose::Classes(_)) => true,
             Some(Purpose::Pods(_) | Purpose::Children(_)) => {
-                owner.is_some_and(|owner| may_be_job(owner) || is_batch_job(owner))
+                owner.is_some_and(|owner| owner.may_be_job() || is_batch_job(owner))
             }
             Some(Purpose::Dependents(_)) => owner.is_some_and(is_pod),
             None => false,
@@ -421,22 +387,19 @@ impl Cache {
                 }
             }
         }
-        let departed = self.departed.range((namespace.clone(), job.clone())..);
-        let named_alike = departed.take_while(|((ns, name), _)| ns == namespace && name.starts_with(job));
-        let may_have_pods = named_alike.filter(|(_, departure)| !self.shows_pods_of(children, namespace, departure));
-        taken.extend(may_have_pods.map(|((_, name), _)| ("Job".to_owned(), name.clone())));
+        let departed = self.departures.named_alike(namespace, job);
+        let may_have_pods = departed.filter(|(_, departure)| !self.shows_pods_of(children, namespace, departure));
+        taken.extend(may_have_pods.map(|(name, _)| ("Job".to_owned(), name.to_owned())));
         taken
     }
 
     /// Returns whether those of these watches that are of pods have shown all that were there when a Job went.
     fn shows_pods_of(&self, watches: &[WatchId], namespace: &str, departure: &Departure) -> bool {
-        let Departure { uid, active, version, at } = departure;
         let is_of_pods = |id: &&WatchId| {
             self.layout.watches().get(id).is_some_and(|watch| matches!(watch.purpose, Purpose::Pods(_)))
         };
-        let has_shown = |table: &Table| table.progress >= *version || table.owned_by(namespace, uid).count() >= *active;
-        let has_shown = |id: &WatchId| self.table(*id).is_none_or(has_shown);
-        at.elapsed() >= SHOWN_WITHIN || watches.iter().filter(is_of_pods).all(has_shown)
+        let has_shown = |id: &WatchId| self.table(*id).is_none_or(|table| departure.has_all_pods_in(namespace, table));
+        departure.is_old() || watches.iter().filter(is_of_pods).all(has_shown)
     }
 
     /// Returns whether a pod of the job with this uid in this namespace has not ended.
@@ -448,12 +411,6 @@ impl Cache {
 
 fn is_pod(owner: &Owner) -> bool {
     owner.kind == "Pod" && owner.api_version == "v1"
-}
-
-/// Returns whether the owner is of a custom kind. A plugin that serves it may be loaded when its pods are listed already. The
-/// groups of custom kinds have a dot, which those of Deployments, ReplicaSets and the like have not.
-fn may_be_job(owner: &Owner) -> bool {
-    group(&owner.api_version).contains('.')
 }
 
 fn is_batch_job(owner: &Owner) -> bool {

@@ -5,6 +5,7 @@ pub mod cache;
 pub(crate) mod children;
 pub(crate) mod contents;
 pub(crate) mod decode;
+mod departures;
 pub(crate) mod events;
 pub mod layout;
 pub(crate) mod pages;

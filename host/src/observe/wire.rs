@@ -17,7 +17,7 @@ use child::ChildWire;
 use decide::{
     Digest,
     ownership::PLUGIN_DIGEST_ANNOTATION,
-    plan::FieldError,
+    plan::{FieldError, group},
     snapshot::{Child, Pod},
 };
 use jiff::Timestamp;
@@ -39,6 +39,14 @@ pub struct Owner {
     pub(crate) uid: String,
     #[serde(default)]
     controller: bool,
+}
+
+impl Owner {
+    /// Returns whether the owner is of a custom kind. A plugin that serves it may be loaded when its pods are listed
+    /// already. The groups of custom kinds have a dot, which those of Deployments, ReplicaSets and the like have not.
+    pub(crate) fn may_be_job(&self) -> bool {
+        group(&self.api_version).contains('.')
+    }
 }
 
 /// The decoded part of an object, by the kind of object.

@@ -167,7 +167,7 @@ impl<'a> Walk<'a> {
                 ("labels", Value::Object(labels)) => walk.marks(labels, marks::is_reserved_label),
                 ("annotations", Value::Object(annotations)) => walk.marks(annotations, marks::is_reserved_annotation),
                 ("ownerReferences" | "finalizers", _) if !is_hosts => {
-                    walk.use_whole(Need::Identity, name.as_str(), value)
+                    walk.use_whole(Need::Identity, name.as_str(), value);
                 }
                 ("namespace", _) if !is_hosts => {
                     walk.reference(name, value);

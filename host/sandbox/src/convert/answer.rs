@@ -92,7 +92,7 @@ pub(super) fn descriptor(raw: wit::Descriptor, limits: &Limits) -> Checked<plan:
         let what = |switch: &str| format!("{switch} switch of {}", kind.kind);
         Ok(plan::JobKind {
             suspend: kind.switches.suspend.map(|at| pointer(what("suspend"), at)).transpose()?,
-            managed_by: kind.switches.managed_by.map(|at| pointer(&what("managed-by"), at)).transpose()?,
+            managed_by: kind.switches.managed_by.map(|at| pointer(what("managed-by"), at)).transpose()?,
             group: kind.group,
             version: kind.version,
             kind: kind.kind,
