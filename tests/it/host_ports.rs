@@ -208,6 +208,32 @@ fn a_kind_of_job_that_the_host_may_not_list_costs_others_half_a_minute_at_most()
     });
 }
 
+// While the owners of pods cannot be looked at, ports that pods declare are their user's word: it counts where they run, up to
+// what a namespace may have.
+#[test]
+fn pods_that_declare_all_ports_take_a_namespaces_share_where_a_kind_of_job_may_not_be_listed() {
+    in_virtual_time(async {
+        let mut world = World::new(35_000..=37_999);
+        let _forbidden = world.forbids("mpijobs");
+        world.job("greedy", "liar", 0);
+        let uid = world.sim.get(PADDLE.0, PADDLE.1, "greedy", "liar").unwrap()["metadata"]["uid"].clone();
+        let port = |port: u32| json!({ "containerPort": port, "hostPort": port });
+        let ports: Value = (35_000..=37_999).map(port).collect();
+        let owner = json!({ "apiVersion": PADDLE.0, "kind": PADDLE.1, "name": "liar", "uid": uid, "controller": true });
+        world.sim.create(json!({
+            "apiVersion": "v1", "kind": "Pod",
+            "metadata": { "name": "rogue", "namespace": "greedy", "labels": { "paddle-res-type": "worker" },
+                "ownerReferences": [owner] },
+            "spec": { "nodeName": "node-1", "containers": [{ "name": "main", "image": "x", "ports": ports }] },
+        }));
+        world.starts();
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        world.job("modest", "one", 1);
+        a_while().await;
+        assert_eq!(world.port("modest", "one"), Some(36_000), "{}", world.waits_for("modest", "one"));
+    });
+}
+
 #[test]
 fn a_host_that_may_not_list_pods_is_not_ready_and_gives_no_ports() {
     in_virtual_time(async {

@@ -23,7 +23,7 @@ const MOST_PAUSE: SignedDuration = SignedDuration::from_secs(240);
 pub(crate) fn overwritten(snapshot: &Snapshot, before: Option<&Published>) -> u32 {
     match before {
         None => 0,
-        Some(before) if before.stored != snapshot.job.status => before.overwritten.saturating_add(1),
+        Some(before) if !before.was_stored(&snapshot.job.status) => before.overwritten.saturating_add(1),
         Some(before) if is_contested(before.overwritten) && !is_calm(snapshot, before) => before.overwritten,
         Some(_) => 0,
     }

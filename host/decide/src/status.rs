@@ -51,7 +51,7 @@ pub enum Publication {
     Now {
         /// A merge patch for the status subresource, with its precondition.
         patch: Value,
-        /// The whole status, kept as [`Published::wanted`].
+        /// The whole status, for [`Published::new`].
         wanted: Value,
         /// How many times in a row another writer has overwritten the status.
         overwritten: u32,
@@ -102,9 +102,12 @@ pub fn publication(
 
     let current = &snapshot.job.status;
     let again = matches!(waiting, Some(Waiting::StatusPruned { .. }));
-    let pruned_but_written = before.is_some_and(|before| before.wanted == wanted && before.stored == *current)
-        && !(again && before.is_some_and(|before| snapshot.now.duration_since(before.at) >= PRUNED_AGAIN));
-    if *current == wanted || pruned_but_written || lacks_idle_waiting_alone(current, &wanted) {
+    let pruned_but_written = |before: &Published| {
+        before.was_wanted(&wanted)
+            && before.was_stored(current)
+            && !(again && snapshot.now.duration_since(before.at) >= PRUNED_AGAIN)
+    };
+    if *current == wanted || before.is_some_and(pruned_but_written) || lacks_idle_waiting_alone(current, &wanted) {
         return Publication::Nothing(contest::ends(overwritten, before));
     }
     let headlined = match (headline, condition) {

@@ -115,6 +115,12 @@ pub fn snapshot(snapshot: &Snapshot) -> usize {
     1024 + dependents + reports + contents + job(&snapshot.job) + pods + children + 64 * snapshot.taken.len()
 }
 
+/// Estimates the size of a job's spec and status as values: what a snapshot shares with nobody, while the stores hold its
+/// pods and other children too.
+pub fn values(job: &Job) -> usize {
+    json(&job.spec) + json(&job.status)
+}
+
 /// Estimates the size of an answer, its plan included.
 pub fn answer(answer: &Answer) -> usize {
     match answer {
@@ -131,7 +137,7 @@ pub fn answer(answer: &Answer) -> usize {
 }
 
 fn job(job: &Job) -> usize {
-    1024 + texts(&job.labels) + texts(&job.annotations) + json(&job.spec) + json(&job.status)
+    1024 + texts(&job.labels) + texts(&job.annotations) + values(job)
 }
 
 fn pod(pod: &Pod) -> usize {

@@ -78,7 +78,7 @@ pub(super) struct Seen {
 /// A component that exports the contract.
 #[derive(Clone)]
 pub(super) struct Exports {
-    component: InstancePre<Guest>,
+    linked: InstancePre<Guest>,
     functions: Functions,
 }
 
@@ -344,24 +344,22 @@ impl Exports {
     /// # Errors
     /// Returns an error if an export is missing.
     pub(super) fn new(component: InstancePre<Guest>) -> wasmtime::Result<Self> {
-        let known = bindings::PluginPre::new(component)?;
-        let component = known.instance_pre().clone();
-        let interface = component.component().get_export_index(None, CONTRACT);
-        let function = |name: &str| {
-            let place = component.component().get_export_index(interface.as_ref(), name);
-            place.ok_or_else(|| wasmtime::Error::msg(format!("{CONTRACT} has no function {name}")))
-        };
+        let linked = bindings::PluginPre::new(component)?.instance_pre().clone();
+        let component = linked.component();
+        let missing = |name: &str| wasmtime::Error::msg(format!("there is no {name}"));
+        let interface = component.get_export_index(None, CONTRACT).ok_or_else(|| missing(CONTRACT))?;
+        let function = |name| component.get_export_index(Some(&interface), name).ok_or_else(|| missing(name));
         let functions = Functions { plan: function("plan")?, bind: function("bind")?, judge: function("judge")? };
-        Ok(Self { component, functions })
+        Ok(Self { linked, functions })
     }
 
     /// Returns the compiled component.
     pub(super) fn component(&self) -> &Component {
-        self.component.component()
+        self.linked.component()
     }
 
     pub(super) fn instantiate(&self, store: &mut Store<Guest>) -> Result<Live, Stop> {
-        let instance = self.component.instantiate(store).map_err(Stop::Trap)?;
+        let instance = self.linked.instantiate(store).map_err(Stop::Trap)?;
         Ok(Live { instance, functions: self.functions })
     }
 }
@@ -374,8 +372,8 @@ impl Live {
         answer::descriptor(raw, limits)
     }
 
-    /// Calls a function. Its type is checked for each instance, and no other function's: that takes as long as a part of
-    /// the call.
+    /// Calls a function. Checks the type of this function alone: checking all of them for each instance would take a
+    /// considerable part of a pass.
     fn call<P, R>(&self, store: &mut Store<Guest>, function: ComponentExportIndex, params: P) -> Result<R, Stop>
     where
         P: ComponentNamedList + Lower,

@@ -29,7 +29,7 @@ impl Default for Memory {
 impl Memory {
     /// Returns how many bytes a pass over this job takes, if it needs a permit.
     pub(crate) fn needed(job: &Job) -> Option<usize> {
-        let bytes = COPIES * (weight::json(&job.spec) + weight::json(&job.status));
+        let bytes = COPIES * weight::values(job);
         (bytes > SMALL).then_some(bytes)
     }
 

@@ -15,6 +15,7 @@ use decide::{
     difference::differences,
     grants::{self, Grants},
     plan::{Answer, Descriptor, Fault, JobKind},
+    weight,
 };
 use sandbox::{ConfigError, Plugins, Prepared, Settings, wanted};
 use std::{sync::Arc, time::Duration};
@@ -22,6 +23,9 @@ use tokio::time::Instant;
 
 /// So many jobs are asked about twice, to see whether the answers are the same.
 const REPEATED: usize = 16;
+
+/// They take no more than so many bytes, as estimated.
+const MOST_HELD: usize = 16 << 20;
 
 /// So many jobs without an answer are enough to refuse a component.
 const ENOUGH_FAILED: u32 = 20;
@@ -134,7 +138,7 @@ impl Shared {
     ) -> (Comparison, Vec<(Snapshot, Answer)>) {
         let (stores, plugins, began) = (&self.handles.stores, self.handles.plugins.apart(), Instant::now());
         let mut comparison = Comparison::default();
-        let mut some = Vec::new();
+        let (mut some, mut held) = (Vec::new(), 0);
         for key in census::keys_of(stores, name) {
             if comparison.failed >= ENOUGH_FAILED || began.elapsed() > PREFLIGHT {
                 break;
@@ -154,7 +158,9 @@ impl Shared {
             }
             let different = differences(&snapshot, &old_answer, &new_answer);
             trial::count(&mut comparison, &format!("{}/{}", key.namespace, key.name), &different, &new_answer);
-            if some.len() < REPEATED {
+            let bytes = weight::values(&snapshot_of_new.job) + weight::answer(&new_answer);
+            if some.len() < REPEATED && held + bytes <= MOST_HELD {
+                held += bytes;
                 some.push((*snapshot_of_new, new_answer));
             }
         }

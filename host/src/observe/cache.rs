@@ -240,8 +240,9 @@ impl Cache {
         table.is_some_and(|table| table.listed == Listed::Yes)
     }
 
-    /// Returns the host ports that live pods of jobs declare, if there may be jobs that the host may not list.
-    pub(crate) fn ports_of_hidden_jobs(&self) -> BTreeSet<u32> {
+    /// Returns the host ports that live pods of jobs on nodes declare, if there may be jobs that the host may not list. Of
+    /// each namespace at most `most`: what pods declare is their user's word.
+    pub(crate) fn ports_of_hidden_jobs(&self, most: usize) -> BTreeSet<u32> {
         let is_hidden = |(id, watch): (&WatchId, &WatchSpec)| {
             matches!(watch.purpose, Purpose::Jobs(_))
                 && self.table(*id).is_some_and(|table| table.listed == Listed::Forbidden)
@@ -249,9 +250,13 @@ impl Cache {
         if !self.layout.watches().iter().any(is_hidden) {
             return BTreeSet::new();
         }
-        let objects = self.tables.values().flat_map(|table| table.objects.values());
-        let live = objects.filter(|object| matches!(&object.held, Held::Pod(pod) if !pod.phase.is_terminal()));
-        live.flat_map(|pod| pod.host_ports.iter().copied()).collect()
+        let is_there = |object: &&Object| matches!(&object.held, Held::Pod(pod) if !pod.phase.is_terminal() && !pod.node.is_empty());
+        let mut of_namespaces: BTreeMap<&str, BTreeSet<u32>> = BTreeMap::new();
+        for pod in self.tables.values().flat_map(|table| table.objects.values()).filter(is_there) {
+            let of_one = of_namespaces.entry(&pod.namespace).or_default();
+            of_one.extend(pod.host_ports.iter().take(most - of_one.len().min(most)));
+        }
+        of_namespaces.into_values().flatten().collect()
     }
 
     /// Returns the tables of jobs, each with its kind.

@@ -24,9 +24,19 @@ pub(crate) enum Witness {
     List,
 }
 
+/// So many tombstones of a job are kept, and of all jobs of a namespace; no more are recorded. A job has at most 10,000 pods,
+/// and those that went first are the pods that the host made: while a job is rejected, nothing is written down of it, and
+/// its user could make and delete pods of it for ever.
+const MOST: usize = 10_000;
+const MOST_OF_A_NAMESPACE: usize = 5 * MOST;
+
 /// The tombstones of each job, with the watch that showed the object, until [`Tombstones::forget`].
 #[derive(Debug, Default)]
-pub(crate) struct Tombstones(BTreeMap<JobKey, Vec<(WatchId, Object)>>);
+pub(crate) struct Tombstones {
+    of_jobs: BTreeMap<JobKey, Vec<(WatchId, Object)>>,
+    /// Their number by namespace.
+    counts: BTreeMap<String, usize>,
+}
 
 impl Tombstones {
     /// Keeps a pod that had ended, and a Job that had ended or whose last state is known, as a terminating object.
@@ -45,14 +55,19 @@ impl Tombstones {
             Held::Job(_) | Held::Pod(_) | Held::Child(_) => return,
         };
         for key in concerned {
-            self.0.entry(key.clone()).or_default().push((watch, Object { held: held.clone(), ..object.clone() }));
+            let of_namespace = self.counts.entry(key.namespace.clone()).or_default();
+            let of_job = self.of_jobs.entry(key.clone()).or_default();
+            if of_job.len() < MOST && *of_namespace < MOST_OF_A_NAMESPACE {
+                of_job.push((watch, Object { held: held.clone(), ..object.clone() }));
+                *of_namespace += 1;
+            }
         }
     }
 
     /// Returns the tombstones of a job whose controller has this uid: those of these watches first, then the Jobs that
     /// another watch has seen end. That one may keep other fields of an object, but this one may have missed the end.
     pub(crate) fn owned_by(&self, key: &JobKey, watches: &[WatchId], uid: &str) -> impl Iterator<Item = &Held> {
-        let all = || self.0.get(key).into_iter().flatten();
+        let all = || self.of_jobs.get(key).into_iter().flatten();
         let here = all().filter(|(watch, _)| watches.contains(watch));
         let is_over = |object: &Object| matches!(&object.held, Held::Child(child) if child.job_is_over());
         let elsewhere = all().filter(move |(watch, object)| !watches.contains(watch) && is_over(object));
@@ -62,23 +77,34 @@ impl Tombstones {
 
     /// Returns the number of tombstones of a job.
     pub(crate) fn count(&self, key: &JobKey) -> usize {
-        self.0.get(key).map_or(0, Vec::len)
+        self.of_jobs.get(key).map_or(0, Vec::len)
     }
 
     /// Removes the first `count` tombstones of a job; returns whether there were any.
     pub(crate) fn forget_first(&mut self, key: &JobKey, count: usize) -> bool {
-        let Some(kept) = self.0.get_mut(key) else { return false };
+        let Some(kept) = self.of_jobs.get_mut(key) else { return false };
         let count = count.min(kept.len());
         kept.drain(..count);
-        if kept.is_empty() {
-            self.forget(key);
+        let is_empty = kept.is_empty();
+        self.uncount(&key.namespace, count);
+        if is_empty {
+            self.of_jobs.remove(key);
         }
         count > 0
     }
 
     /// Removes all tombstones of a job.
     pub(crate) fn forget(&mut self, key: &JobKey) {
-        self.0.remove(key);
+        let count = self.of_jobs.remove(key).map_or(0, |kept| kept.len());
+        self.uncount(&key.namespace, count);
+    }
+
+    fn uncount(&mut self, namespace: &str, count: usize) {
+        let Some(of_namespace) = self.counts.get_mut(namespace) else { return };
+        *of_namespace -= count;
+        if *of_namespace == 0 {
+            self.counts.remove(namespace);
+        }
     }
 }
 
@@ -120,6 +146,32 @@ mod tests {
         let is_later = |held: &Held| matches!(held, Held::Pod(pod) if pod.name == "later");
         assert_eq!(tombstones.owned_by(&key, &[WatchId(0)], "uid").map(is_later).collect::<Vec<_>>(), [true]);
         assert!(!tombstones.forget_first(&key, 0) && tombstones.forget_first(&key, 1) && tombstones.count(&key) == 0);
+    }
+
+    #[test]
+    fn a_job_of_which_nothing_is_written_down_keeps_no_more_than_it_can_have_pods() {
+        let key = |name: &str| JobKey::new(&GroupKind::new("example.com", "Tale"), "ns", name);
+        let mut tombstones = Tombstones::default();
+        let ended = object("ended");
+        let record = |tombstones: &mut Tombstones, name: &str, times| {
+            for _ in 0..times {
+                tombstones.record(WatchId(0), &BTreeSet::from([key(name)]), &ended, Witness::Event);
+            }
+        };
+        record(&mut tombstones, "first", MOST + 1);
+        assert_eq!(tombstones.count(&key("first")), MOST);
+        for other in ["b", "c", "d", "e", "f"] {
+            record(&mut tombstones, other, MOST);
+        }
+        assert_eq!((tombstones.count(&key("e")), tombstones.count(&key("f"))), (MOST, 0));
+        tombstones.forget(&key("b"));
+        assert!(tombstones.forget_first(&key("first"), 1));
+        record(&mut tombstones, "f", MOST);
+        assert_eq!((tombstones.count(&key("first")), tombstones.count(&key("f"))), (MOST - 1, MOST));
+        for name in ["first", "c", "d", "e", "f"] {
+            tombstones.forget(&key(name));
+        }
+        assert!(tombstones.of_jobs.is_empty() && tombstones.counts.is_empty());
     }
 
     fn job(conditions: &serde_json::Value) -> Object {

@@ -396,7 +396,7 @@ impl Watch {
 
     /// Returns whether metadata is enough: no fields of the objects are kept.
     fn metadata_only(&self) -> bool {
-        self.spec.purpose == Purpose::Children(vec![])
+        matches!(&self.spec.purpose, Purpose::Children(kept) | Purpose::Dependents(kept) if kept.is_empty())
     }
 
     fn wake(&self, concerned: BTreeSet<crate::job_key::JobKey>) {

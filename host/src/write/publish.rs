@@ -174,7 +174,7 @@ impl Publisher {
             warn!(crd = snapshot.kind.crd(), "the CRD prunes status.troupe, so nothing can be cleaned up: apply crds/");
         }
         debug!("status written");
-        let published = Published { at: self.clock.now(), wanted, stored, overwritten };
+        let published = Published::new(self.clock.now(), &wanted, &stored, overwritten);
         self.published.record(key, &snapshot.job.uid, published);
         self.emit_all(snapshot, events).await;
         Ok(StatusState::WRITTEN)

@@ -58,7 +58,7 @@ mod tests {
     #[test]
     fn what_was_said_of_an_earlier_job_of_the_name_was_not_said_of_this_one() {
         let key = JobKey::new(&GroupKind::new("example.com", "Tale"), "ns", "hamlet");
-        let published = Published { at: Timestamp::UNIX_EPOCH, wanted: json!({}), stored: json!({}), overwritten: 2 };
+        let published = Published::new(Timestamp::UNIX_EPOCH, &json!({}), &json!({}), 2);
         let statuses = PublishedStatuses::default();
         statuses.record(&key, "u", published.clone());
         assert!(statuses.is_pruned(&key, "u"), "its CRD kept no ledger");
@@ -70,7 +70,7 @@ mod tests {
         statuses.forget(&key);
         assert_eq!(statuses.of(&key, "u"), None);
         assert!(statuses.prunes(&key.kind), "nothing was kept since");
-        statuses.record(&key, "v", Published { stored: json!({ "troupe": {} }), ..published });
+        statuses.record(&key, "v", Published::new(Timestamp::UNIX_EPOCH, &json!({}), &json!({ "troupe": {} }), 2));
         assert!(!statuses.prunes(&key.kind), "the CRD was put right");
     }
 }

@@ -9,9 +9,7 @@ const VOLCANO: &str = "volcano";
 
 /// Returns the job's gang: the settings select a scheduler, and no role has another.
 pub(crate) fn gang(job: &Job) -> Option<Gang> {
-    if job.config.scheduling.is_empty() {
-        return None;
-    }
+    let gang = Gang::new(&job.config.scheduling, job.spec.roles().map(|role| role.name))?;
     let has_other_scheduler = |role: Role<'_>| {
         let template: Value = role.spec.template.as_ref().and_then(UserTemplate::read).unwrap_or_default();
         let name = template.pointer("/spec/schedulerName").and_then(Value::as_str);
@@ -27,7 +25,7 @@ pub(crate) fn gang(job: &Job) -> Option<Gang> {
         min_resources: policy.and_then(|policy| policy.min_resources.as_ref()).map(json_text),
         queue: queue(job).map(str::to_owned),
         priority_class: priority,
-        ..Gang::new(&job.config.scheduling, job.spec.roles().map(|role| role.name))?
+        ..gang
     })
 }
 

@@ -39,8 +39,9 @@ impl Arena {
     /// Allocates from the available memory. Returns None if the memory is too small.
     #[inline]
     fn take(&self, layout: Layout) -> Option<usize> {
-        // An alignment is a power of two; the remainder of a division would cost more than the rest.
-        let start = self.next.get().checked_add(layout.align() - 1)? & !(layout.align() - 1);
+        // Alignments are powers of two, so that a mask does; a division would take longer than everything else here.
+        let mask = layout.align() - 1;
+        let start = self.next.get().checked_add(mask)? & !mask;
         let stop = start.checked_add(layout.size()).filter(|stop| *stop <= self.end.get())?;
         self.next.set(stop);
         Some(start)

@@ -43,7 +43,7 @@ impl World {
             self.snapshot.job = job.into();
             self.snapshot.ledger.headline = "Starting".into();
             let (wanted, overwritten) = (wanted.clone(), *overwritten);
-            self.before = Some(Published { at: self.snapshot.now, stored: wanted.clone(), wanted, overwritten });
+            self.before = Some(Published::new(self.snapshot.now, &wanted, &wanted, overwritten));
         }
         made
     }

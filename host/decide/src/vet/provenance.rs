@@ -17,7 +17,11 @@ use crate::{
     snapshot::Job,
 };
 use serde_json::{Value, json};
-use std::{borrow::Cow, cell::OnceCell, collections::HashMap};
+use std::{
+    borrow::Cow,
+    cell::OnceCell,
+    collections::{BTreeSet, HashMap},
+};
 
 /// Fields of a Job that a plugin may set. Other fields could make it take over pods of others.
 const OF_A_JOB: [&str; 11] = [
@@ -45,7 +49,8 @@ pub(super) struct Provenance<'a> {
     in_spec: OnceCell<UsersUses<'a>>,
 }
 
-/// What a user uses: need, exact value, and place: a part of the spec, and the place in that part.
+/// What a user uses: need, exact value, and place: a part of the spec, and the place in that part. Never iterated, so that
+/// its random order decides nothing; with fixed keys a user could choose values that collide.
 type UsersUses<'a> = HashMap<(Need, Exact<'a>), (&'a str, Place<'a>)>;
 
 impl<'a> Provenance<'a> {
@@ -61,14 +66,14 @@ impl<'a> Provenance<'a> {
         }
         let name = names::of_replica(role, &self.job.name, 0);
         let filled = self.filled(&role.template, &role.fill, Some(&name));
-        self.all(&filled, &self.varying(&role.fill))?;
+        self.all(&filled, &Varying::of(&role.fill))?;
         let Backing::Job(body) = &role.backing else { return Ok(self.kind("Pod")?) };
         self.kind("Job.batch")?;
         let fields = body["spec"].as_object().into_iter().flatten().map(|(field, _)| field.as_str());
         if let Some(field) = fields.into_iter().find(|field| !OF_A_JOB.contains(field)) {
             return Err(Flaw::JobField { field: field.to_owned(), value: body["spec"][field].to_string() }.into());
         }
-        self.all(&json!({ "metadata": body["metadata"] }), &[])
+        self.all(&json!({ "metadata": body["metadata"] }), &Varying::default())
     }
 
     /// Checks an object, and its body unless `bind` returns it.
@@ -101,12 +106,12 @@ impl<'a> Provenance<'a> {
         let filled = self.filled(body, fill, pod.as_deref());
         match (object.api_version.as_str(), object.kind.as_str()) {
             // The data of a ConfigMap is plain text.
-            ("v1", "ConfigMap") => self.all(&json!({ "metadata": filled["metadata"] }), &[]),
+            ("v1", "ConfigMap") => self.all(&json!({ "metadata": filled["metadata"] }), &Varying::default()),
             ("v1", "Service") => {
                 self.selector(&filled)?;
-                self.each(super::uses::of_service(&filled), &self.varying(fill))
+                self.each(super::uses::of_service(&filled), &Varying::of(fill))
             }
-            _ => self.all(&filled, &self.varying(fill)),
+            _ => self.all(&filled, &Varying::of(fill)),
         }
     }
 
@@ -154,13 +159,13 @@ impl<'a> Provenance<'a> {
     }
 
     /// Checks that the JSON uses only what it may. `varying` are pointers whose text differs from replica to replica.
-    fn all(&self, json: &Value, varying: &[&str]) -> Result<(), Objection> {
+    fn all(&self, json: &Value, varying: &Varying<'_>) -> Result<(), Objection> {
         self.each(uses(json), varying)
     }
 
-    fn each(&self, uses: Vec<Use<'_>>, varying: &[&str]) -> Result<(), Objection> {
+    fn each(&self, uses: Vec<Use<'_>>, varying: &Varying<'_>) -> Result<(), Objection> {
         for used in uses {
-            let varies = varying.iter().any(|pointer| touches(pointer, &used.at.to_string()));
+            let varies = varying.touch(&used.at);
             // A grant of commands covers the command of each replica.
             let is_free = used.need == Need::Command && self.grants.allows(used.need, &used.word);
             if varies && !is_free && !self.is_own(&used) {
@@ -191,7 +196,7 @@ impl<'a> Provenance<'a> {
         let of_roles = || self.plan.roles.iter().filter_map(|role| role.template_at.as_deref());
         let in_templates = self.in_templates.get_or_init(|| self.users_below(of_roles()));
         let in_spec = || self.in_spec.get_or_init(|| self.users_below([""]));
-        same(in_templates, used).or_else(|| same(in_spec(), used))
+        place_of(in_templates, used).or_else(|| place_of(in_spec(), used))
     }
 
     fn users_below(&self, places: impl IntoIterator<Item = &'a str>) -> UsersUses<'a> {
@@ -240,11 +245,30 @@ impl<'a> Provenance<'a> {
         }
         json
     }
+}
 
-    /// Returns the pointers of texts that differ from replica to replica.
-    fn varying<'b>(&self, fill: &'b [(String, Text)]) -> Vec<&'b str> {
+/// The pointers of texts that differ from replica to replica.
+#[derive(Default)]
+struct Varying<'a>(BTreeSet<&'a str>);
+
+impl<'a> Varying<'a> {
+    fn of(fill: &'a [(String, Text)]) -> Self {
         let varies = |piece: &Piece| !matches!(piece, Piece::Fixed(_) | Piece::JobName);
-        fill.iter().filter(|(_, text)| text.0.iter().any(varies)).map(|(pointer, _)| pointer.as_str()).collect()
+        Self(fill.iter().filter(|(_, text)| text.0.iter().any(varies)).map(|(pointer, _)| pointer.as_str()).collect())
+    }
+
+    /// Returns whether one of them is this place, around it or inside it. The time does not follow from their number: a plan
+    /// may have many, and a template many uses.
+    fn touch(&self, place: &Place<'_>) -> bool {
+        if self.0.is_empty() {
+            return false;
+        }
+        let here = place.to_string();
+        let is_around = |(end, _): (usize, &str)| self.0.contains(&here[..end]);
+        let inside = format!("{here}/");
+        self.0.contains(here.as_str())
+            || here.match_indices('/').any(is_around)
+            || self.0.range(inside.as_str()..).next().is_some_and(|pointer| pointer.starts_with(&inside))
     }
 }
 
@@ -276,8 +300,8 @@ fn id(api_version: &str, kind: &str) -> String {
     }
 }
 
-/// Returns the place of the same use by the user.
-fn same<'s, 'a>(users: &'s UsersUses<'a>, used: &'s Use<'s>) -> Option<&'s (&'a str, Place<'a>)> {
+/// Returns the place of the same use by the user. A function of its own, for which the lifetimes are as short as the use.
+fn place_of<'s, 'a>(users: &'s UsersUses<'a>, used: &'s Use<'s>) -> Option<&'s (&'a str, Place<'a>)> {
     users.get(&(used.need, used.exact.clone()))
 }
 

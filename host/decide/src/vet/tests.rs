@@ -189,6 +189,45 @@ fn a_users_value_allows_only_the_same_need() {
     }
 }
 
+// A value is the same value of JSON: neither the order of its fields nor what it looks like as a text counts.
+#[test]
+fn a_users_value_allows_the_same_value_alone() {
+    let nfs = |server: Value| json!({ "volumes": [{ "name": "d", "nfs": server }] });
+    let affinity = |field: Value| {
+        let term = json!({ "matchFields": [field] });
+        let required = json!({ "nodeSelectorTerms": [term] });
+        json!({ "affinity": { "nodeAffinity": { "requiredDuringSchedulingIgnoredDuringExecution": required } } })
+    };
+    let field = json!({ "key": "metadata.name", "operator": "In", "values": ["a"] });
+    let allowed: [(Value, Value); 2] = [
+        (
+            nfs(json!({ "server": "s", "path": "/" })),
+            nfs(serde_json::from_str(r#"{"path":"/","server":"s"}"#).unwrap()),
+        ),
+        (affinity(field.clone()), affinity(field.clone())),
+    ];
+    let refused = [
+        (nfs(json!({ "server": 1 })), nfs(json!({ "server": 1.0 }))),
+        (nfs(json!({ "server": "1" })), nfs(json!({ "server": 1 }))),
+        (nfs(json!({ "server": "s" })), nfs(json!({ "server": "s", "readOnly": null }))),
+        (json!({ "nodeName": format!("a {field}") }), affinity(field)),
+        (
+            json!({ "namespace": "any that the selector finds {}" }),
+            json!({ "affinity": { "podAffinity": { "namespaceSelector": {} } } }),
+        ),
+    ];
+    let of = |(users, plans): &(Value, Value)| {
+        let user = template(users, &json!({}), &json!({}));
+        verdict(&job(json!({ "template": user })), &granted(&json!({})), &template(plans, &json!({}), &json!({})))
+    };
+    for case in &allowed {
+        assert_eq!(of(case), Ok(()), "{case:?}");
+    }
+    for case in &refused {
+        assert!(matches!(of(case), Err(Objection::Plugin(_))), "{case:?}");
+    }
+}
+
 #[test]
 fn a_framework_may_have_its_own_fields_for_image_and_priority_class() {
     let users = json!({ "image": "users", "schedulingPolicy": { "priorityClass": "high" } });
@@ -252,6 +291,20 @@ fn a_text_that_differs_between_replicas_names_only_the_plans_own_objects() {
     let message = of(&filled("/spec/serviceAccountName", text("admin"))).unwrap_err().to_string();
     assert!(message.contains("/spec/serviceAccountName is admin"), "{message}");
     assert_eq!(of(&filled("/spec/serviceAccountName", text("job-w-0"))), Ok(()));
+    // In place of a use, and inside it.
+    let toleration = json!({ "key": "gpu", "value": "", "effect": "NoSchedule" });
+    let labels = json!({ "labels": { "app": "x" } });
+    let tolerant = self::template(&json!({ "tolerations": [toleration] }), &json!({}), &labels);
+    let users = job(json!({ "template": tolerant }));
+    let filled = |pointer: &str| {
+        let fill = vec![(pointer.to_owned(), indexed())];
+        vet(&descriptor(), &users, &grants, &self::plan(vec![Role { fill, ..role(tolerant.clone()) }], vec![]))
+    };
+    assert_eq!(filled("/metadata/labels/app"), Ok(()));
+    for pointer in ["/spec/tolerations", "/spec/tolerations/0", "/spec/tolerations/0/value"] {
+        let message = filled(pointer).unwrap_err().to_string();
+        assert!(message.contains("/spec/tolerations") && message.contains(" differs "), "{pointer}: {message}");
+    }
 }
 
 fn with(object: Object) -> Plan {

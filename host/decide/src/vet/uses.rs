@@ -225,22 +225,22 @@ impl<'a> Walk<'a> {
     pub(super) fn use_word(&mut self, need: Need, word: impl Into<Cow<'a, str>>) {
         let word = word.into();
         if !word.is_empty() {
-            self.found(need, word.clone(), Exact::Word(word));
+            self.record(need, word.clone(), Exact::Word(word));
         }
     }
 
     /// Records the command that the current container runs.
     pub(super) fn use_command(&mut self, field: &'a str, whole: &'a Value) {
-        self.found(Need::Command, self.image.into(), Exact::Whole(field.into(), whole));
+        self.record(Need::Command, self.image.into(), Exact::Whole(field.into(), whole));
     }
 
     /// Records a use that equals another one only if their whole values are equal.
     pub(super) fn use_whole(&mut self, need: Need, word: impl Into<Cow<'a, str>>, whole: &'a Value) {
         let word = word.into();
-        self.found(need, word.clone(), Exact::Whole(word, whole));
+        self.record(need, word.clone(), Exact::Whole(word, whole));
     }
 
-    fn found(&mut self, need: Need, word: Cow<'a, str>, exact: Exact<'a>) {
+    fn record(&mut self, need: Need, word: Cow<'a, str>, exact: Exact<'a>) {
         self.found.push(Use { need, word, exact, at: Place(self.path.clone()) });
     }
 }

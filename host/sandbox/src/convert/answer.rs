@@ -45,16 +45,16 @@ pub(super) fn refusal(raw: wit::Refusal) -> Stop {
 
 /// The field that an error is about. Its text is written only for an error.
 #[derive(Clone, Copy)]
-struct What<'a> {
+struct FieldOf<'a> {
     field: &'static str,
-    of: &'static str,
+    kind: &'static str,
     name: &'a str,
 }
 
-impl fmt::Display for What<'_> {
+impl fmt::Display for FieldOf<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { field, of, name } = self;
-        write!(f, "{field} of {of} {name}")
+        let Self { field, kind, name } = self;
+        write!(f, "{field} of {kind} {name}")
     }
 }
 
@@ -212,7 +212,7 @@ fn gang(raw: wit::Gang, limits: &Limits) -> Checked<Gang> {
 
 fn series(raw: wit::Series) -> Checked<plan::Series> {
     Ok(plan::Series {
-        template_at: pointer(What { field: "template", of: "series", name: &raw.key }, raw.template)?,
+        template_at: pointer(FieldOf { field: "template", kind: "series", name: &raw.key }, raw.template)?,
         key: raw.key,
         api_version: raw.api_version,
         kind: raw.kind,
@@ -221,7 +221,7 @@ fn series(raw: wit::Series) -> Checked<plan::Series> {
 }
 
 fn role(raw: wit::Role, spec: &Value, limits: &Limits) -> Checked<plan::Role> {
-    let what = |field| What { field, of: "role", name: &raw.name };
+    let what = |field| FieldOf { field, kind: "role", name: &raw.name };
     let backing = match &raw.backing {
         wit::Backing::Pods => plan::Backing::Pods,
         wit::Backing::Job(body) => plan::Backing::Job(json_object(what("job"), body, limits.body)?),
@@ -287,7 +287,7 @@ fn failure_rule(raw: wit::FailureRule) -> plan::FailureRule {
 }
 
 /// Returns the template, and the pointer to the user's template if it was made from one.
-fn template(what: What<'_>, raw: wit::Template, spec: &Value, limits: &Limits) -> Checked<(Value, Option<String>)> {
+fn template(what: FieldOf<'_>, raw: wit::Template, spec: &Value, limits: &Limits) -> Checked<(Value, Option<String>)> {
     let (at, edits) = match raw {
         wit::Template::Whole(json) => return Ok((json_object(what, &json, limits.body)?, None)),
         wit::Template::Edited((at, edits)) => (pointer(what, at)?, edits),
@@ -307,7 +307,7 @@ fn template(what: What<'_>, raw: wit::Template, spec: &Value, limits: &Limits) -
 }
 
 fn object(raw: wit::Object, limits: &Limits, bodies: &Bodies) -> Checked<plan::Object> {
-    let what = |field| What { field, of: "object", name: &raw.key };
+    let what = |field| FieldOf { field, kind: "object", name: &raw.key };
     let body = match raw.body {
         wit::Body::Bound => plan::Body::Bound,
         wit::Body::Fixed((body, texts)) => {
@@ -365,11 +365,11 @@ fn text(raw: wit::Text) -> plan::Text {
     plan::Text(raw.into_iter().map(piece).collect())
 }
 
-fn fill(what: What<'_>, raw: Vec<(String, wit::Text)>) -> Checked<Vec<(String, plan::Text)>> {
+fn fill(what: FieldOf<'_>, raw: Vec<(String, wit::Text)>) -> Checked<Vec<(String, plan::Text)>> {
     raw.into_iter().map(|(at, value)| Ok((pointer(what, at)?, text(value)))).collect()
 }
 
-fn gates(what: What<'_>, raw: Vec<wit::Gate>) -> Checked<Vec<plan::Gate>> {
+fn gates(what: FieldOf<'_>, raw: Vec<wit::Gate>) -> Checked<Vec<plan::Gate>> {
     let gate = |gate: wit::Gate| match gate {
         wit::Gate::Pods(gate) => Ok(plan::Gate::Pods {
             role: gate.role,
@@ -417,7 +417,7 @@ pub(super) fn bindings(raw: wit::Bindings, wanted: &[String], limits: &Limits) -
         if !wanted.contains(&key) {
             return Err(format!("body of object {key}: it was not asked for").into());
         }
-        let body = json_object(What { field: "body", of: "object", name: &key }, &body, limits.answer)?;
+        let body = json_object(FieldOf { field: "body", kind: "object", name: &key }, &body, limits.answer)?;
         if bodies.insert(key.clone(), body).is_some() {
             return Err(format!("body of object {key}: it appears twice").into());
         }

@@ -21,7 +21,13 @@ use std::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
+    time::Duration,
 };
+use tokio::time::Instant;
+
+/// How long the ports of hidden jobs are remembered: to find them takes a look at every pod. No job is given others
+/// meanwhile, since nobody plans it.
+const HIDDEN_AGAIN: Duration = Duration::from_secs(10);
 
 /// The one place of a host that gives host ports to jobs.
 #[derive(Debug)]
@@ -37,11 +43,13 @@ struct Known {
     blocks: Blocks,
     /// Kinds whose ledgers have been read.
     claimed: BTreeSet<GroupKind>,
+    /// When the ports of hidden jobs were looked for.
+    looked: Option<Instant>,
 }
 
 impl PortAllocator {
     pub(crate) fn new(stores: Arc<Stores>, limits: Limits, is_starting: Arc<AtomicBool>) -> Self {
-        let known = Known { blocks: Blocks::new(limits), claimed: BTreeSet::new() };
+        let known = Known { blocks: Blocks::new(limits), claimed: BTreeSet::new(), looked: None };
         Self { stores, known: Mutex::new(known), is_starting }
     }
 
@@ -74,7 +82,7 @@ impl PortAllocator {
                 return Err(NoPorts::NoneFree);
             }
             cache.layout().kinds().keys().for_each(|kind| known.accept_claims(cache, kind));
-            known.blocks.avoid(cache.ports_of_hidden_jobs());
+            known.avoid_hidden(cache);
             known.blocks.allocate(key, uid, count)
         })
     }
@@ -89,7 +97,7 @@ impl PortAllocator {
             if self.awaits_holders(cache) {
                 return Err(NoPorts::NoneFree);
             }
-            known.blocks.avoid(cache.ports_of_hidden_jobs());
+            known.avoid_hidden(cache);
             known.blocks.preview(key, uid, count)
         })
     }
@@ -110,6 +118,15 @@ impl Known {
         if cache.has_listed_jobs_of(kind) && self.claimed.insert(kind.clone()) {
             self.blocks.see(|key, uid, ports| runs_on(cache, &key.namespace, uid, ports));
             self.blocks.accept(claims(cache, kind));
+        }
+    }
+
+    /// Keeps ports from being given that jobs may hold which the host may not list.
+    fn avoid_hidden(&mut self, cache: &Cache) {
+        if self.looked.is_none_or(|at| at.elapsed() >= HIDDEN_AGAIN) {
+            let most = usize::try_from(self.blocks.most_of_a_namespace()).unwrap_or(usize::MAX);
+            self.blocks.avoid(cache.ports_of_hidden_jobs(most));
+            self.looked = Some(Instant::now());
         }
     }
 

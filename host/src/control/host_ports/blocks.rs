@@ -54,6 +54,11 @@ impl Blocks {
         Self { limits, free, held: BTreeMap::new(), used: BTreeMap::new(), avoided: BTreeSet::new() }
     }
 
+    /// Returns how many ports the jobs of one namespace may hold.
+    pub(crate) fn most_of_a_namespace(&self) -> u32 {
+        self.limits.per_namespace
+    }
+
     /// Gives none of these ports to a job that does not hold it already.
     pub(crate) fn avoid(&mut self, ports: BTreeSet<u32>) {
         self.avoided = ports;
