@@ -35,7 +35,9 @@ const ONCE_FAILED: [(u64, &str); 17] = [
 ];
 
 /// What has to happen in these seeds, or their faults are none.
-const HAPPENS: [&str; 81] = [
+const HAPPENS: [&str; 83] = [
+    "a Plugin cannot be read",
+    "a ledger claims all ports",
     "a pod is made for another attempt",
     "answer lost",
     "clock set back",
@@ -119,7 +121,7 @@ const HAPPENS: [&str; 81] = [
     "watch silent",
 ];
 
-// S1, S2, S3, S4, S5, S7, S8, S10, S11, S12, S13, L1, L2, L3, D1, P1, P2 of the list of invariants.
+// S1, S2, S3, S4, S5, S7, S8, S10, S11, S12, S13, S14, L1, L2, L3, D1, P1, P2 of the list of invariants.
 #[test]
 fn invariants_hold_under_faults_and_crashes() {
     let plugins = campaign::plugins().unwrap();

@@ -19,7 +19,8 @@ use troupe::delivery;
 /// The namespace of the hosts.
 pub(super) const NAMESPACE: &str = "troupe-system";
 
-const API: &str = "troupe.dev/v1alpha1";
+/// The API of the resource that delivers plugins.
+pub(super) const API: &str = "troupe.dev/v1alpha1";
 
 /// How many kept plugins are marked as those that nothing needs: the host looks for them every ten minutes, and marks each
 /// with one write.

@@ -12,6 +12,7 @@ mod history;
 mod hosts;
 mod invariants;
 mod jobs;
+mod liars;
 mod lists;
 mod neighbours;
 mod outages;
@@ -262,6 +263,9 @@ impl Course {
         if deliveries.is_some() {
             let metadata = json!({ "name": deliveries::NAMESPACE });
             sim.create(json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": metadata }));
+        }
+        if !faulty.is_zero() {
+            liars::settle(&sim, seed, deliveries.is_some(), &tally);
         }
         let mut hosts = Hosts::start(program);
         let volcano = tokio::spawn(gangs::admit(sim.clone(), seed, tally.clone()));

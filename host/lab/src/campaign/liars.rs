@@ -1,0 +1,32 @@
+//! What is there before the first host starts, and must hurt nobody: a job whose ledger claims the ports of all nodes, as
+//! whoever may write its status can, and a Plugin that cannot be read.
+
+use super::{deliveries, draw::Draw, neighbours::ODD, tally::Tally};
+use serde_json::json;
+use sim::Sim;
+
+/// Makes those of a seed. Only hosts that plugins are delivered to look at Plugins.
+pub(super) fn settle(sim: &Sim, seed: u64, delivers: bool, tally: &Tally) {
+    if Draw::new(seed, "a claim").one_in(10) {
+        claim_all_ports(sim);
+        tally.count("a ledger claims all ports");
+    }
+    if delivers && Draw::new(seed, "unreadable").one_in(10) {
+        let spec = json!({ "source": { "configMap": { "name": "none" } }, "upgrade": { "canary": { "percent": 1_u64 << 32 } } });
+        sim.create(json!({ "apiVersion": deliveries::API, "kind": "Plugin", "metadata": { "name": "unreadable" }, "spec": spec }));
+        tally.count("a Plugin cannot be read");
+    }
+}
+
+fn claim_all_ports(sim: &Sim) {
+    let (version, kind, name) = ("batch.paddlepaddle.org/v1", "PaddleJob", "claims-all");
+    let container = json!({ "name": "main", "image": "x" });
+    let worker = json!({ "replicas": -1, "template": { "spec": { "containers": [container] } } });
+    let job = sim.create(json!({
+        "apiVersion": version, "kind": kind, "metadata": { "name": name, "namespace": ODD },
+        "spec": { "intranet": "Host", "worker": worker },
+    }));
+    let ledger = json!({ "uid": job["metadata"]["uid"], "hostPorts": { "first": 1, "count": 65_534 } });
+    let patched = sim.patch_status(version, kind, ODD, name, json!({ "status": { "troupe": ledger } }));
+    patched.expect("it was just made");
+}
