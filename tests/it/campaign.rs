@@ -8,14 +8,17 @@ const SEEDS: u64 = 1000;
 
 /// Seeds on which earlier code failed, and how; each was seen to fail again with the defect put back, in the campaign of
 /// that time.
-const ONCE_FAILED: [(u64, &str); 17] = [
+const ONCE_FAILED: [(u64, &str); 20] = [
     (2, "a candidate that was refused switched off what it was to replace"),
+    (3, "the queue kept an entry for each job that was gone"),
     (9, "every error of a watch but an expired version had it list everything again"),
     (18, "what was last seen of a Job was forgotten when it went, and its success with it"),
+    (24, "one Plugin with a number that is too large kept every host from serving"),
     (35, "one job whose spec is too deep for a parser made every list and watch of its kind fail"),
     (39, "creates that a quota refused starved the deletes that would have freed it"),
     (43, "a job was removed by the time to live that it had when it ended, although a user had made that longer since"),
     (49, "jobs with too many replicas counted against the plugin, and other jobs of it did not end"),
+    (53, "a ledger that a user had written took all ports of the nodes, whatever its namespace may have"),
     (73, "a launcher was made again while the pod of the one that a user had deleted was still terminating"),
     (167, "a running job was planned by another digest: its own could not be read while the host started"),
     (278, "a launcher whose Job had gone unseen was run again"),

@@ -305,12 +305,17 @@ pub(super) fn plugin_serves(write: &Write, digests: &BTreeSet<String>) -> Option
 }
 
 /// P1: a job is planned by digests that a host has accepted, and by the one that it began with unless running jobs may move.
+/// What a user has written into a status, a host leaves there and makes nothing by it.
 pub(super) fn planner_is_sound(write: &Write, digests: &BTreeSet<String>, migrates: bool) -> Option<String> {
     let after = write.after.as_ref().filter(|_| is_host(&write.actor))?;
+    let made_by = after["metadata"]["annotations"]["troupe.dev/plugin-digest"].as_str();
+    if let Some(digest) = made_by.filter(|digest| write.before.is_none() && !digests.contains(*digest)) {
+        return Some(format!("P1: {} is made by {digest}, which nobody has accepted", write.name));
+    }
     let ledger = |object: &Value| object["status"]["troupe"].clone();
     let (before, after) = (write.before.as_deref().map(ledger).unwrap_or_default(), ledger(after));
     let digest = after["digest"].as_str().filter(|digest| !digest.is_empty())?;
-    if !digests.contains(digest) {
+    if !digests.contains(digest) && before["digest"] != digest {
         return Some(format!("P1: {} is planned by {digest}, which nobody has accepted", write.name));
     }
     let moves = before["uid"] == after["uid"]

@@ -1,5 +1,5 @@
-//! What is there before the first host starts, and must hurt nobody: a job whose ledger claims the ports of all nodes, as
-//! whoever may write its status can, and a Plugin that cannot be read.
+//! What is there before the first host starts, and must hurt nobody: a job whose ledger claims all ports of the nodes for a
+//! digest that no host has accepted, as whoever may write its status can, and a Plugin that cannot be read.
 
 use super::{deliveries, draw::Draw, neighbours::ODD, tally::Tally};
 use serde_json::json;
@@ -21,12 +21,13 @@ pub(super) fn settle(sim: &Sim, seed: u64, delivers: bool, tally: &Tally) {
 fn claim_all_ports(sim: &Sim) {
     let (version, kind, name) = ("batch.paddlepaddle.org/v1", "PaddleJob", "claims-all");
     let container = json!({ "name": "main", "image": "x" });
-    let worker = json!({ "replicas": -1, "template": { "spec": { "containers": [container] } } });
+    let worker = json!({ "replicas": 1, "template": { "spec": { "containers": [container] } } });
     let job = sim.create(json!({
         "apiVersion": version, "kind": kind, "metadata": { "name": name, "namespace": ODD },
         "spec": { "intranet": "Host", "worker": worker },
     }));
-    let ledger = json!({ "uid": job["metadata"]["uid"], "hostPorts": { "first": 1, "count": 65_534 } });
+    let ports = json!({ "first": 1, "count": 65_534 });
+    let ledger = json!({ "uid": job["metadata"]["uid"], "digest": "f".repeat(64), "hostPorts": ports });
     let patched = sim.patch_status(version, kind, ODD, name, json!({ "status": { "troupe": ledger } }));
     patched.expect("it was just made");
 }
