@@ -37,6 +37,10 @@ const ONCE_FAILED: [(u64, &str); 20] = [
     (70_168, "more pods ran than may run at once: the answer to the creation of one was lost, and another was made"),
 ];
 
+/// Seeds in which hosts crash just after what was tried serves, which happens in one of a thousand. Another content of the
+/// plugins changes their digests, and with them when that is.
+const RARE: [u64; 3] = [1329, 1577, 2036];
+
 /// What has to happen in these seeds, or their faults are none.
 const HAPPENS: [&str; 83] = [
     "a Plugin cannot be read",
@@ -130,7 +134,7 @@ fn invariants_hold_under_faults_and_crashes() {
     let plugins = campaign::plugins().unwrap();
     let (mut bad, mut happened) = (BTreeMap::new(), BTreeMap::<String, u64>::new());
     let beyond = ONCE_FAILED.map(|(seed, _)| seed).into_iter().filter(|seed| *seed >= SEEDS);
-    for seed in (0..SEEDS).chain(beyond) {
+    for seed in (0..SEEDS).chain(beyond).chain(RARE) {
         let run = campaign::run(seed, &plugins).unwrap();
         for (what, times) in run.happened {
             *happened.entry(what).or_default() += times;
