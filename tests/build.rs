@@ -11,11 +11,12 @@ use wit_component::{ComponentEncoder, StringEncoding, embed_component_metadata};
 use wit_parser::Resolve;
 
 /// Name of a shell, a text of the contract and what stands in its place, and whether answers are cleared away.
-const SHELLS: [(&str, &str, &str, bool); 4] = [
+const SHELLS: [(&str, &str, &str, bool); 5] = [
     ("plain", "", "", false),
     ("clearing", "", "", true),
     ("next-version", "package troupe:framework@0.1.0", "package troupe:framework@0.2.0", false),
     ("other-describe", "describe: func() -> descriptor", "describe: func() -> string", false),
+    ("other-judge", "-> result<verdict, refusal>", "-> result<string, refusal>", false),
 ];
 
 fn main() -> Result<(), Box<dyn Error>> {

@@ -155,6 +155,20 @@ mod tests {
         calls.into_iter().for_each(|call| runtime.block_on(call).unwrap());
     }
 
+    // Issue 11, finding 8: calls of one namespace that take seconds.
+    #[test]
+    fn a_call_for_another_namespace_waits_for_one_call_and_not_for_all_that_were_there_before() {
+        let share = Runner::new(Executor::Blocking { at_once: 4 }).share("p", None);
+        let wait = |namespace| Box::pin(share.0.wait(Rank::Rest, namespace));
+        let mut held: Vec<_> = (0..3).map(|_| wait("greedy").now_or_never().unwrap()).collect();
+        let mut waiting = [wait("greedy"), wait("greedy")];
+        assert!(waiting.iter_mut().all(|call| call.now_or_never().is_none()));
+        let mut modest = wait("modest");
+        assert!((&mut modest).now_or_never().is_none());
+        held.pop();
+        assert!(modest.now_or_never().is_some());
+    }
+
     #[test]
     fn a_share_has_at_least_one_permit_and_at_most_all() {
         let permits = |at_once, own| free(&Runner::new(Executor::Blocking { at_once }).share("p", own));

@@ -71,3 +71,59 @@ impl Departure {
         table.progress >= self.version || table.owned_by(namespace, &self.uid).count() >= self.active
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        api::resource::Resource,
+        observe::{
+            layout::{Purpose, WatchSpec},
+            wire,
+        },
+    };
+
+    fn job(name: &str, uid: &str) -> Object {
+        let owner = serde_json::json!({
+            "apiVersion": "example.com/v1", "kind": "Tale", "name": "hamlet", "uid": "u", "controller": true,
+        });
+        let text = serde_json::json!({
+            "apiVersion": "batch/v1", "kind": "Job", "status": { "active": 1 },
+            "metadata": {
+                "namespace": "ns", "name": name, "uid": uid, "resourceVersion": "1", "ownerReferences": [owner],
+            },
+        });
+        let resource = Resource::new("batch/v1", "Job", "jobs");
+        let purpose = Purpose::Children(vec!["/status".into()]);
+        wire::object(&text.to_string(), &WatchSpec { resource, selector: None, purpose, optional: false }).unwrap()
+    }
+
+    #[test]
+    fn an_earlier_job_of_the_name_that_another_watch_shows_late_is_none_to_wait_for() {
+        let mut departures = Departures::default();
+        departures.record(&job("hamlet-stage", "second"), 9);
+        departures.record(&job("hamlet-stage", "first"), 5);
+        let waits = |progress| {
+            let mut pods = Table::default();
+            pods.progress = progress;
+            departures.named_alike("ns", "hamlet").any(|(_, it)| !it.has_all_pods_in("ns", &pods))
+        };
+        assert_eq!((waits(8), waits(9)), (true, false));
+        assert_eq!(
+            departures.named_alike("other", "hamlet").count() + departures.named_alike("ns", "macbeth").count(),
+            0
+        );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn those_that_went_long_ago_are_dropped() {
+        let mut departures = Departures::default();
+        for number in 0..2 * FEW {
+            departures.record(&job(&format!("hamlet-{number}"), "u"), 1);
+        }
+        assert_eq!(departures.by_name.len(), 2 * FEW);
+        tokio::time::advance(SHOWN_WITHIN).await;
+        departures.record(&job("hamlet-last", "u"), 1);
+        assert_eq!(departures.by_name.len(), 1);
+    }
+}

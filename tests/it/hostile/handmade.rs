@@ -21,6 +21,8 @@ pub(crate) enum Shell {
     NextVersion,
     /// Of a contract whose `describe` returns a text.
     OtherDescribe,
+    /// Of a contract whose `judge` returns a text.
+    OtherJudge,
 }
 
 impl Shell {
@@ -30,6 +32,7 @@ impl Shell {
             Self::Clearing => include_bytes!(concat!(env!("OUT_DIR"), "/clearing.wasm")),
             Self::NextVersion => include_bytes!(concat!(env!("OUT_DIR"), "/next-version.wasm")),
             Self::OtherDescribe => include_bytes!(concat!(env!("OUT_DIR"), "/other-describe.wasm")),
+            Self::OtherJudge => include_bytes!(concat!(env!("OUT_DIR"), "/other-judge.wasm")),
         }
     }
 
