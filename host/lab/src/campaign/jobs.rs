@@ -238,6 +238,17 @@ fn manifest(api_version: &str, kind: &str, params: JobParams<'_>, name: &str, sp
     json!({ "apiVersion": api_version, "kind": kind, "metadata": metadata, "spec": spec })
 }
 
+/// A job whose one pod wants a port of its node.
+pub(super) fn on_host_ports(namespace: &str, name: &str) -> Value {
+    let container = json!({ "name": "main", "image": "x" });
+    let worker = json!({ "replicas": 1, "template": { "spec": { "containers": [container] } } });
+    json!({
+        "apiVersion": "batch.paddlepaddle.org/v1", "kind": "PaddleJob",
+        "metadata": { "name": name, "namespace": namespace },
+        "spec": { "intranet": "Host", "worker": worker },
+    })
+}
+
 fn paddle(draw: &mut Draw, params: JobParams<'_>, config: &Config) -> Job {
     let fails = !params.sound && draw.one_in(5);
     let intranet = draw.of(&["", "PodIP", "Service", "Host"]);

@@ -1,8 +1,8 @@
 //! What is there before the first host starts, and must hurt nobody: a job whose ledger claims all ports of the nodes for a
 //! digest that no host has accepted, as whoever may write its status can, and a Plugin that cannot be read.
 
-use super::{deliveries, draw::Draw, neighbours::ODD, tally::Tally};
-use serde_json::json;
+use super::{deliveries, draw::Draw, jobs, neighbours::ODD, tally::Tally};
+use serde_json::{Value, json};
 use sim::Sim;
 
 /// Makes those of a seed. Only hosts that plugins are delivered to look at Plugins.
@@ -19,15 +19,11 @@ pub(super) fn settle(sim: &Sim, seed: u64, delivers: bool, tally: &Tally) {
 }
 
 fn claim_all_ports(sim: &Sim) {
-    let (version, kind, name) = ("batch.paddlepaddle.org/v1", "PaddleJob", "claims-all");
-    let container = json!({ "name": "main", "image": "x" });
-    let worker = json!({ "replicas": 1, "template": { "spec": { "containers": [container] } } });
-    let job = sim.create(json!({
-        "apiVersion": version, "kind": kind, "metadata": { "name": name, "namespace": ODD },
-        "spec": { "intranet": "Host", "worker": worker },
-    }));
+    let job = sim.create(jobs::on_host_ports(ODD, "claims-all"));
     let ports = json!({ "first": 1, "count": 65_534 });
     let ledger = json!({ "uid": job["metadata"]["uid"], "digest": "f".repeat(64), "hostPorts": ports });
-    let patched = sim.patch_status(version, kind, ODD, name, json!({ "status": { "troupe": ledger } }));
+    let text = |field: &Value| field.as_str().unwrap_or_default().to_owned();
+    let (version, kind) = (text(&job["apiVersion"]), text(&job["kind"]));
+    let patched = sim.patch_status(&version, &kind, ODD, "claims-all", json!({ "status": { "troupe": ledger } }));
     patched.expect("it was just made");
 }
