@@ -44,5 +44,5 @@ fn what_is_held_of_running_jobs_has_a_budget() {
     let [some, more] = [300, 600].map(|jobs| held_with(&plugins, jobs, &like));
     let per_pod = (more - some) / (300 * PODS as u64);
     eprintln!("{some} bytes for 300 jobs, {more} for 600: {per_pod} for a pod and its share of a job");
-    assert!(per_pod <= 4_500, "{per_pod} bytes for a pod and its share of a job");
+    assert!(per_pod <= 4_700, "{per_pod} bytes for a pod and its share of a job");
 }

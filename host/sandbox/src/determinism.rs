@@ -37,8 +37,10 @@ impl Caller {
         let twin = callee.twin.get(self.engine(), callee.exports);
         let twin = twin.map_err(|error| internal(callee.plugin, "plan", &error.to_string()))?;
         let first = ask(callee)?;
-        let second = on_another_thread(|| ask(Callee { exports: twin, ..callee }))?;
-        check_same(callee.plugin, "plan", &first, &second)?;
+        on_another_thread(|| {
+            let second = ask(Callee { exports: twin, ..callee })?;
+            check_same(callee.plugin, "plan", &first, &second)
+        })?;
         Ok(first?)
     }
 
