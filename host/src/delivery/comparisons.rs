@@ -9,14 +9,14 @@ use std::{borrow::Cow, collections::VecDeque, sync::Arc};
 use tokio::sync::Notify;
 
 /// So many passes of a plugin wait for its candidate, and so many bytes of them as estimated.
-const WAITING: Amount = Amount { passes: 64, bytes: 16 << 20 };
+const WAITING: Backlog = Backlog { passes: 64, bytes: 16 << 20 };
 
 /// Half of them are the most of one namespace, whose passes leave room for those of others.
-const OF_A_NAMESPACE: Amount = Amount { passes: WAITING.passes / 2, bytes: WAITING.bytes / 2 };
+const OF_A_NAMESPACE: Backlog = Backlog { passes: WAITING.passes / 2, bytes: WAITING.bytes / 2 };
 
 /// How much waits.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct Amount {
+struct Backlog {
     passes: usize,
     bytes: usize,
 }
@@ -62,15 +62,15 @@ impl Comparisons {
     }
 }
 
-impl Amount {
+impl Backlog {
     /// Returns whether one more pass of so many bytes is within the limit.
     fn has_room(self, bytes: usize, limit: Self) -> bool {
         self.passes < limit.passes && self.bytes + bytes <= limit.bytes
     }
 }
 
-fn sum<'a>(waiting: impl Iterator<Item = &'a Waiting>) -> Amount {
-    waiting.fold(Amount::default(), |sum, one| Amount { passes: sum.passes + 1, bytes: sum.bytes + one.bytes })
+fn sum<'a>(waiting: impl Iterator<Item = &'a Waiting>) -> Backlog {
+    waiting.fold(Backlog::default(), |sum, one| Backlog { passes: sum.passes + 1, bytes: sum.bytes + one.bytes })
 }
 
 /// `namespace/name`.

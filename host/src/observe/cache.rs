@@ -127,9 +127,9 @@ impl Cache {
         let is_kept = match self.layout.watches().get(&watch).map(|spec| &spec.purpose) {
             Some(Purpose::Jobs(_) | Purpose::Classes(_)) => true,
             Some(Purpose::Pods(_) | Purpose::Children(_)) => {
-                owner.is_some_and(|owner| owner.may_be_job() || is_batch_job(owner))
+                owner.is_some_and(|owner| owner.may_be_job() || owner.is_batch_job())
             }
-            Some(Purpose::Dependents(_)) => owner.is_some_and(is_pod),
+            Some(Purpose::Dependents(_)) => owner.is_some_and(Owner::is_pod),
             None => false,
         };
         if let Some(table) = self.tables.get_mut(&watch).filter(|_| is_kept) {
@@ -164,7 +164,7 @@ impl Cache {
         if let Some(kind) = self.kind_of(owner) {
             return Some(JobKey::new(kind, namespace, &owner.name));
         }
-        if !is_batch_job(owner) {
+        if !owner.is_batch_job() {
             return None;
         }
         let Some(job) = self.batch_job(namespace, owner) else {
@@ -250,11 +250,11 @@ impl Cache {
         if !self.layout.watches().iter().any(is_hidden) {
             return BTreeSet::new();
         }
-        let is_there = |object: &&Object| matches!(&object.held, Held::Pod(pod) if !pod.phase.is_terminal() && !pod.node.is_empty());
         let mut of_namespaces: BTreeMap<&str, BTreeSet<u32>> = BTreeMap::new();
-        for pod in self.tables.values().flat_map(|table| table.objects.values()).filter(is_there) {
+        let objects = self.tables.values().flat_map(|table| table.objects.values());
+        for pod in objects.filter(|object| object.is_live_pod_on_node()) {
             let of_one = of_namespaces.entry(&pod.namespace).or_default();
-            of_one.extend(pod.host_ports.iter().take(most - of_one.len().min(most)));
+            of_one.extend(pod.host_ports.iter().take(most.saturating_sub(of_one.len())));
         }
         of_namespaces.into_values().flatten().collect()
     }
@@ -386,7 +386,7 @@ impl Cache {
                     continue;
                 }
                 taken.insert((watch.resource.kind.clone(), name.clone()));
-                let of_a_job = owner.filter(|owner| is_batch_job(owner));
+                let of_a_job = owner.filter(|owner| owner.is_batch_job());
                 if let Some(owner) = of_a_job.filter(|owner| !self.is_shown_by(children, namespace, owner)) {
                     taken.insert((owner.kind.clone(), owner.name.clone()));
                 }
@@ -412,12 +412,4 @@ impl Cache {
         let mut children = self.owned_by(namespace, uid);
         children.any(|object| matches!(&object.held, Held::Pod(pod) if !pod.phase.is_terminal()))
     }
-}
-
-fn is_pod(owner: &Owner) -> bool {
-    owner.kind == "Pod" && owner.api_version == "v1"
-}
-
-fn is_batch_job(owner: &Owner) -> bool {
-    owner.kind == "Job" && owner.api_version == "batch/v1"
 }

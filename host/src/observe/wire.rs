@@ -47,6 +47,16 @@ impl Owner {
     pub(crate) fn may_be_job(&self) -> bool {
         group(&self.api_version).contains('.')
     }
+
+    /// Returns whether the owner is a batch/v1 Job.
+    pub(crate) fn is_batch_job(&self) -> bool {
+        self.kind == "Job" && self.api_version == "batch/v1"
+    }
+
+    /// Returns whether the owner is a pod.
+    pub(crate) fn is_pod(&self) -> bool {
+        self.kind == "Pod" && self.api_version == "v1"
+    }
 }
 
 /// The decoded part of an object, by the kind of object.
@@ -86,6 +96,11 @@ pub struct Object {
 impl Object {
     fn has_name(&self) -> bool {
         !self.name.is_empty()
+    }
+
+    /// Returns whether it is a pod on a node that has not ended.
+    pub(crate) fn is_live_pod_on_node(&self) -> bool {
+        matches!(&self.held, Held::Pod(pod) if !pod.phase.is_terminal() && !pod.node.is_empty())
     }
 }
 

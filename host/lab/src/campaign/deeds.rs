@@ -208,7 +208,8 @@ fn edited(draw: &mut Draw, job: &Job) -> Vec<(Duration, Deed)> {
     std::iter::once((at, deed(there))).chain(undo).collect()
 }
 
-fn address(object: &Value) -> (&str, &str, &str, &str) {
+/// API version, kind, namespace and name.
+pub(super) fn address(object: &Value) -> (&str, &str, &str, &str) {
     let metadata = &object["metadata"];
     (text(object, "apiVersion"), text(object, "kind"), text(metadata, "namespace"), text(metadata, "name"))
 }

@@ -156,8 +156,6 @@ fn claims(cache: &Cache, kind: &GroupKind) -> Vec<Claim> {
 
 /// Returns whether a live pod of the job with this uid in this namespace is on a node and declares one of these ports.
 fn runs_on(cache: &Cache, namespace: &str, uid: &str, ports: HostPorts) -> bool {
-    cache.owned_by(namespace, uid).any(|object| {
-        let is_there = matches!(&object.held, Held::Pod(pod) if !pod.phase.is_terminal() && !pod.node.is_empty());
-        is_there && object.host_ports.iter().any(|port| ports.contains(*port))
-    })
+    let mut there = cache.owned_by(namespace, uid).filter(|object| object.is_live_pod_on_node());
+    there.any(|pod| pod.host_ports.iter().any(|port| ports.contains(*port)))
 }
