@@ -3,10 +3,11 @@
 
 use jiff::SignedDuration;
 use lab::campaign::{self, HOST};
+use parking_lot::Mutex;
 use sandbox::Plugins;
 use serde_json::{Value, json};
 use sim::{ApiError, Faults, Kind, Life, Matching, RequestRecord, Sim};
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use troupe::{
     clock::Clock,
     control::operator::{Operator, Options},
@@ -122,6 +123,30 @@ fn nested(levels: usize) -> Value {
 fn condition_of(status: &Value, kind: &str) -> bool {
     let conditions = status["conditions"].as_array().into_iter().flatten();
     conditions.into_iter().any(|one| one["type"] == kind && one["status"] == "True")
+}
+
+// Section 4: of Services the host keeps only that they are there, so it asks for no more.
+#[test]
+fn services_are_listed_by_their_metadata_and_pods_in_full() {
+    let plugins = campaign::plugins().unwrap();
+    in_virtual_time(async {
+        let world = World::new(&plugins, 1, Faults::none());
+        let container = json!({ "name": "main", "image": "x" });
+        for (kind, spec) in [("Service", json!({ "clusterIP": "None" })), ("Pod", json!({ "containers": [container] }))]
+        {
+            let metadata = json!({ "name": "held-there", "namespace": "default" });
+            world.sim.create(json!({ "apiVersion": "v1", "kind": kind, "metadata": metadata, "spec": spec }));
+        }
+        let listed: Arc<Mutex<BTreeMap<String, bool>>> = Arc::default();
+        let note = Arc::clone(&listed);
+        world.sim.on_delivery(move |delivery| {
+            if delivery.actor == HOST && delivery.object["metadata"]["name"] == "held-there" {
+                note.lock().insert(delivery.kind.to_owned(), delivery.object["spec"].is_object());
+            }
+        });
+        world.until("both are listed", 5, |_| listed.lock().len() == 2).await;
+        assert_eq!(*listed.lock(), BTreeMap::from([("Pod".into(), true), ("Service".into(), false)]));
+    });
 }
 
 #[test]

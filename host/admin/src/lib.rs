@@ -29,7 +29,7 @@ use axum::{
 use decide::plan::JobKind;
 use futures::{
     StreamExt,
-    future::{BoxFuture, join_all, ready},
+    future::{BoxFuture, join_all},
 };
 use redact::Environment;
 use serde::Deserialize;
@@ -223,10 +223,7 @@ async fn recording(
 ) -> Result<Response, Denied> {
     admin.access.check(&headers, &Right::Path("/recording")).await?;
     let passes = recording::passes(Arc::clone(&admin.context), which.plugin);
-    let lines = passes.map(move |pass| line(&environment.apply(pass)?)).scan(0, |sent, line| {
-        *sent += line.as_ref().map_or(0, Vec::len);
-        ready((*sent <= MOST_BYTES).then_some(line))
-    });
+    let lines = recording::within(MOST_BYTES, passes.map(move |pass| line(&environment.apply(pass)?)));
     Ok(([(CONTENT_TYPE, "application/jsonl")], Body::from_stream(lines)).into_response())
 }
 

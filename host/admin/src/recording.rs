@@ -1,8 +1,8 @@
 //! The recording: the latest passes that wrote something, and of every other open job the pass as it would run now.
 
-use futures::{Stream, StreamExt, stream};
+use futures::{Stream, StreamExt, future::ready, stream};
 use parking_lot::Mutex;
-use std::{collections::BTreeSet, sync::Arc};
+use std::{collections::BTreeSet, io, sync::Arc};
 use troupe::{control::reconcile::Context, record::passes::Pass};
 
 /// Returns passes over all jobs or over those of one plugin: first those that were recorded, the oldest first.
@@ -36,4 +36,31 @@ pub(super) fn passes(context: Arc<Context>, plugin: Option<String>) -> impl Stre
         })
     });
     recorded.chain(others.flatten())
+}
+
+/// Returns these lines up to the first with which they would have more bytes than this; what follows is not made.
+pub(super) fn within(
+    most: usize,
+    lines: impl Stream<Item = io::Result<Vec<u8>>>,
+) -> impl Stream<Item = io::Result<Vec<u8>>> {
+    lines.scan(0, move |sent, line| {
+        *sent += line.as_ref().map_or(0, Vec::len);
+        ready((*sent <= most).then_some(line))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_recording_that_is_too_large_ends_with_a_whole_line_and_no_more_is_made() {
+        let made = Mutex::new(0);
+        let lines = stream::iter(0..).map(|_| {
+            *made.lock() += 1;
+            Ok(b"0123456789".to_vec())
+        });
+        let sent: Vec<_> = within(35, lines).map(io::Result::unwrap).collect().await;
+        assert_eq!((sent.concat().len(), *made.lock()), (30, 4));
+    }
 }

@@ -77,3 +77,52 @@ fn create(replica: &Replica<'_>) -> Action {
     let part = Part::Pod { role: replica.place, index: replica.index };
     Action::create("v1", "Pod", &replica.name, part)
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::{
+        Snapshot, decide,
+        decision::Write,
+        plan::{Answer, Bindings, Body, Moment, Object, Outcome, Upkeep, Verdict},
+        testkit::{child, job, pod, snapshot, text},
+    };
+    use serde_json::json;
+    use std::sync::Arc;
+
+    // Finding 5: the objects of pods have the same batch rule.
+    #[test]
+    fn a_wide_job_is_made_in_batches_of_pods_and_of_their_objects() {
+        let name = || text(&["JOB", "-w-", "INDEX"]);
+        let template = json!({ "spec": { "containers": [{ "name": "main" }] } });
+        let mut plan = crate::testkit::plan(vec![crate::testkit::role("w", 1200, name(), template)]);
+        plan.objects = vec![Object {
+            key: "service".into(),
+            api_version: "v1".into(),
+            kind: "Service".into(),
+            name: name(),
+            per_pod_of: Some("w".into()),
+            body: Body::Fixed(Arc::new(json!({})), vec![]),
+            after: vec![],
+            upkeep: Upkeep::CreateOnly,
+            remove_when: vec![Moment::ReplicaGone],
+        }];
+        let plan = Arc::new(plan);
+        let mut snapshot: Snapshot = snapshot(job("hamlet", "u"));
+        for expected in [500, 500, 200, 0] {
+            let answer = Answer::Judged {
+                plan: Arc::clone(&plan),
+                bindings: Bindings::default(),
+                verdict: Verdict::new(json!({}), "x", Outcome::Open),
+            };
+            let actions = decide(&snapshot, &answer).actions;
+            let created = |kind: &str| -> Vec<String> {
+                let of_kind = actions.iter().filter(|action| action.kind == kind);
+                of_kind.filter(|it| matches!(it.write(), Write::Create(_))).map(|it| it.name.clone()).collect()
+            };
+            let (pods, services) = (created("Pod"), created("Service"));
+            assert_eq!((pods.len(), services.len()), (expected, expected));
+            snapshot.pods.extend(pods.iter().map(|name| Arc::new(pod(name, "u", crate::snapshot::PodPhase::Pending))));
+            snapshot.children.extend(services.iter().map(|name| child("Service", name, &[])));
+        }
+    }
+}

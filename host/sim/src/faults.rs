@@ -127,6 +127,12 @@ impl Faults {
         Self { watch_lag: lag, ..self }
     }
 
+    /// Adds crashes: per request, with this probability.
+    #[must_use]
+    pub fn crashing(self, crash: f64) -> Self {
+        Self { crash, ..self }
+    }
+
     /// Removes crashes, for hosts that are not restarted.
     #[must_use]
     pub fn without_crashes(self) -> Self {

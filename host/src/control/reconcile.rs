@@ -118,6 +118,8 @@ pub struct Context {
 pub enum Reconciled {
     /// The job is gone.
     Gone,
+    /// It is not known whether there is such a job. If there is, the list of its kind wakes it.
+    Unlisted,
     /// The job is not decided until something changes.
     NotYet,
     /// The job cannot be observed.
@@ -141,10 +143,11 @@ pub struct Passed {
 }
 
 impl Context {
-    /// Runs one pass over one job: decides from one snapshot, writes, and reads nothing back. `None`: the job is gone.
+    /// Runs one pass over one job: decides from one snapshot, writes, and reads nothing back. `None`: the job is gone, or no job of
+    /// its kind is known yet.
     pub(crate) async fn reconcile(&self, key: &JobKey) -> Result<Option<Wake>, ReconcileError> {
         match self.pass_over(key).await {
-            Reconciled::Gone => Ok(None),
+            Reconciled::Gone | Reconciled::Unlisted => Ok(None),
             Reconciled::NotYet => Ok(Some(Wake::OnChange)),
             Reconciled::Failed(error) => Err(error),
             Reconciled::Passed(passed) => passed.next.map(Some),
@@ -172,6 +175,7 @@ impl Context {
                 return Reconciled::NotYet;
             }
             Observed::Gone => return Reconciled::Gone,
+            Observed::Unlisted => return Reconciled::Unlisted,
         };
         self.stores.forget_shown_writes(key);
         let (snapshot, pass, decision) = match triage(&snapshot) {
@@ -275,7 +279,7 @@ impl Context {
                 self.ports.forget(key);
                 self.jobs.forget(key);
             }
-            Observed::Stale | Observed::InDoubt(_) | Observed::Loading(_) | Observed::Another => {}
+            Observed::Unlisted | Observed::Stale | Observed::InDoubt(_) | Observed::Loading(_) | Observed::Another => {}
         }
         observed
     }
@@ -297,7 +301,12 @@ impl Context {
         let (mut snapshot, held) = match self.observe(key) {
             Observed::Ready(snapshot) => (snapshot, None),
             Observed::Held(snapshot, why) => (snapshot, Some(why)),
-            Observed::Stale | Observed::InDoubt(_) | Observed::Gone | Observed::Loading(_) | Observed::Another => {
+            Observed::Unlisted
+            | Observed::Stale
+            | Observed::InDoubt(_)
+            | Observed::Gone
+            | Observed::Loading(_)
+            | Observed::Another => {
                 return None;
             }
         };

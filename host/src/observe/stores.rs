@@ -44,6 +44,8 @@ pub enum Observed {
     InDoubt(Doubt),
     /// The job does not exist.
     Gone,
+    /// No jobs of its kind have been listed: it may not exist. The list wakes all that there are.
+    Unlisted,
     /// The plugin with this digest is not loaded yet.
     Loading(Digest),
     /// No plugin serves the job's kind, and another controller writes its status: it is left alone.
@@ -55,7 +57,7 @@ impl Observed {
     pub(crate) fn snapshot(&self) -> Option<&Snapshot> {
         match self {
             Self::Ready(snapshot) | Self::Held(snapshot, _) => Some(snapshot),
-            Self::Stale | Self::InDoubt(_) | Self::Gone | Self::Loading(_) | Self::Another => None,
+            Self::Stale | Self::InDoubt(_) | Self::Gone | Self::Unlisted | Self::Loading(_) | Self::Another => None,
         }
     }
 }
@@ -217,7 +219,10 @@ impl Stores {
         if let Some(doubt) = inner.doubt(key) {
             return Observed::InDoubt(doubt);
         }
-        if !inner.cache.is_shown(own) || !inner.shows_our_writes(key) {
+        if !inner.cache.is_shown(own) {
+            return Observed::Unlisted;
+        }
+        if !inner.shows_our_writes(key) {
             return Observed::Stale;
         }
         let Some((job, unreadable)) = inner.cache.job(key).and_then(unpacked) else {
@@ -380,6 +385,8 @@ impl Stores {
         concerned.extend(inner.expected.keys().cloned());
         if old.listed != Listed::Yes {
             concerned.extend(inner.cache.keys());
+            // Of those of jobs that went before their kind was listed nothing is kept.
+            concerned.extend(inner.tombstones.jobs().cloned());
             self.listed.notify_one();
         }
         concerned

@@ -80,6 +80,11 @@ impl Tombstones {
         self.of_jobs.get(key).map_or(0, Vec::len)
     }
 
+    /// Returns the jobs that have tombstones.
+    pub(crate) fn jobs(&self) -> impl Iterator<Item = &JobKey> {
+        self.of_jobs.keys()
+    }
+
     /// Removes the first `count` tombstones of a job; returns whether there were any.
     pub(crate) fn forget_first(&mut self, key: &JobKey, count: usize) -> bool {
         let Some(kept) = self.of_jobs.get_mut(key) else { return false };

@@ -11,7 +11,7 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use decide::grants::Grants;
 use sandbox::{Plugins, source, wanted};
 use serde_json::{Value, json};
-use sim::{Kind, Sim, Write};
+use sim::{Kind, RequestRecord, Sim, Write};
 use std::{collections::BTreeSet, time::Duration};
 use tokio::time::{Instant, sleep_until};
 use troupe::delivery;
@@ -53,6 +53,9 @@ pub fn another(framework: &str, mark: &str) -> Vec<u8> {
     marked(Plugins::built_in(framework).expect("it comes with the host"), mark)
 }
 
+/// Two hosts read a source that is refused no more often in two minutes: it was refused first at least 100 s before.
+const MOST_READS: usize = 4;
+
 /// The kind of the resource that delivers plugins.
 pub(super) fn kind() -> Kind {
     Kind::new(API, "Plugin", "plugins", false, true)
@@ -66,6 +69,8 @@ pub(super) struct Deliveries {
     steps: Vec<(Duration, Step)>,
     /// Running jobs may move to another digest.
     pub(super) migrates: bool,
+    /// What no host accepts comes with settings by which no job could be planned.
+    narrows: bool,
 }
 
 /// One thing the platform team does.
@@ -124,7 +129,7 @@ impl Deliveries {
         if let Some(config) = config {
             spec["config"] = config;
         }
-        Self { framework, spec, steps, migrates }
+        Self { framework, spec, steps, migrates, narrows: false }
     }
 
     /// The same; in some seeds what is tried serves while hosts still crash.
@@ -135,6 +140,22 @@ impl Deliveries {
             *at = *last + draw.ms(2000, 15_000);
         }
         self
+    }
+
+    /// The same; in some seeds what no host accepts comes with settings by which no job could be planned.
+    pub(super) fn narrowed(self, draw: &mut Draw) -> Self {
+        Self { narrows: draw.one_in(2), ..self }
+    }
+
+    /// The digest of the plugin of another framework, if that is offered.
+    pub(super) fn digest_of_another(&self) -> Option<String> {
+        let is_of_another = |(_, step): &(Duration, Step)| matches!(step, Step::OfferBad(Bad::AnotherPlugin));
+        self.steps.iter().any(is_of_another).then(|| source::digest(&self.of_another()).to_string())
+    }
+
+    fn of_another(&self) -> Vec<u8> {
+        let other = PLUGINS.iter().find(|other| **other != self.framework).expect("there are several");
+        another(other, "elsewhere")
     }
 
     fn step(draw: &mut Draw, mark: &'static str) -> Step {
@@ -170,6 +191,9 @@ impl Deliveries {
             sleep_until(start + at).await;
             if self.done(&sim, &step) {
                 tally.count(&step.what());
+                if self.narrows && matches!(step, Step::OfferBad(_)) {
+                    tally.count("delivery: what no host accepts has settings by which no job can be planned");
+                }
             }
         }
     }
@@ -194,7 +218,11 @@ impl Deliveries {
                     Trial::Canary => json!({ "canary": { "percent": 50 } }),
                 };
                 self.has_plugin(sim);
-                let _ = sim.patch(API, "Plugin", "", self.framework, upgrade(trial));
+                let mut spec = upgrade(trial);
+                if self.narrows {
+                    (spec["spec"]["limits"], spec["spec"]["grants"]) = (Value::Null, self.spec["grants"].clone());
+                }
+                let _ = sim.patch(API, "Plugin", "", self.framework, spec);
                 self.put(sim, &another(self.framework, mark));
                 true
             }
@@ -204,10 +232,13 @@ impl Deliveries {
             }
             Step::OfferBad(bad) => {
                 self.has_plugin(sim);
-                let other = PLUGINS.iter().find(|other| **other != self.framework).expect("there are several");
                 match bad {
                     Bad::Garbage => self.put(sim, b"no component"),
-                    Bad::AnotherPlugin => self.put(sim, &another(other, "elsewhere")),
+                    Bad::AnotherPlugin => self.put(sim, &self.of_another()),
+                }
+                if self.narrows {
+                    let spec = json!({ "limits": { "fuel": 1 }, "grants": null });
+                    let _ = sim.patch(API, "Plugin", "", self.framework, json!({ "spec": spec }));
                 }
                 true
             }
@@ -230,6 +261,22 @@ impl Deliveries {
         if sim.try_create(map).is_err() {
             let _ = sim.patch("v1", "ConfigMap", NAMESPACE, self.framework, json!({ "binaryData": data }));
         }
+    }
+
+    /// S15: a source that is refused is read again after twice as long each time. `before` is how often it had been read
+    /// when everything came to rest.
+    pub(super) fn needless_reads(&self, sim: &Sim, before: usize) -> Option<String> {
+        let reads = self.reads(sim) - before;
+        (reads > MOST_READS).then(|| format!("S15: the source of {} was read {reads} times at rest", self.framework))
+    }
+
+    /// How often hosts have read the source.
+    pub(super) fn reads(&self, sim: &Sim) -> usize {
+        let is_read = |request: &RequestRecord| {
+            let is_source = (&*request.resource, &*request.namespace) == ("configmaps", NAMESPACE);
+            request.verb == "get" && is_source && request.name == self.framework && is_host(&request.actor)
+        };
+        sim.requests().iter().filter(|request| is_read(request)).count()
     }
 
     /// L2: once everything is quiet, what was offered last serves; after a candidate that is refused, one that was offered

@@ -1,11 +1,15 @@
 //! What a run left behind of each job: its last status, what the host wrote for it, and its children.
 
 use super::{hosts::is_host, jobs::Job};
+use decide::status::step;
 use jiff::Timestamp;
 use parking_lot::Mutex;
 use serde_json::Value;
 use sim::{Sim, View, Write};
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 /// A job by kind, namespace and name.
 pub(super) type Key = (String, String, String);
@@ -23,8 +27,10 @@ pub(super) struct Known {
     pub(super) is_gone: bool,
     /// When the ledger first said that it has ended.
     pub(super) ended: Option<Timestamp>,
-    /// How often the host created and deleted each child: `create Pod a-0-worker-0`.
+    /// How often the host created, changed and deleted each child: `create Pod a-0-worker-0`.
     pub(super) writes: BTreeMap<String, usize>,
+    /// Each step that its status has said.
+    pub(super) steps: BTreeSet<String>,
 }
 
 impl History {
@@ -68,7 +74,7 @@ impl History {
         let key = (write.kind.clone(), write.namespace.clone(), write.name.clone());
         if let Some(known) = jobs.get_mut(&key) {
             known.note(write);
-        } else if let Some(what) = made_or_deleted(write) {
+        } else if let Some(what) = deed(write) {
             let child = write.after.as_ref().or(write.before.as_ref());
             let owner = child.and_then(|child| view.by_uid(controller(child)?)?["metadata"]["uid"].as_str());
             let known = owner.and_then(|uid| jobs.values_mut().find(|known| known.uid == uid));
@@ -88,6 +94,7 @@ impl Known {
             *self = Self { uid: uid.to_owned(), ..Self::default() };
         }
         self.status = after["status"].clone();
+        self.steps.extend(step(&self.status).map(str::to_owned));
         if self.has_ended() {
             self.ended.get_or_insert(write.at);
         }
@@ -106,12 +113,13 @@ impl Known {
 }
 
 /// What the host did to a child, unless it was done before.
-fn made_or_deleted(write: &Write) -> Option<String> {
+fn deed(write: &Write) -> Option<String> {
     let goes = |object: &Value| !object["metadata"]["deletionTimestamp"].is_null();
     let verb = match (&write.before, &write.after) {
         _ if !is_host(&write.actor) || write.kind == "Event" => return None,
         (None, Some(_)) => "create",
         (Some(before), after) if !goes(before) && after.as_deref().is_none_or(goes) => "delete",
+        (Some(_), Some(after)) if !goes(after) => "change",
         _ => return None,
     };
     Some(format!("{verb} {} {}", write.kind, write.name))

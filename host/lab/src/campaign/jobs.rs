@@ -238,14 +238,14 @@ fn manifest(api_version: &str, kind: &str, params: JobParams<'_>, name: &str, sp
     json!({ "apiVersion": api_version, "kind": kind, "metadata": metadata, "spec": spec })
 }
 
-/// A job whose one pod wants a port of its node.
-pub(super) fn on_host_ports(namespace: &str, name: &str) -> Value {
+/// A job of one pod, which has its own address (`PodIP`) or ports of its node (`Host`).
+pub(super) fn of_one_pod(namespace: &str, name: &str, intranet: &str) -> Value {
     let container = json!({ "name": "main", "image": "x" });
     let worker = json!({ "replicas": 1, "template": { "spec": { "containers": [container] } } });
     json!({
         "apiVersion": "batch.paddlepaddle.org/v1", "kind": "PaddleJob",
         "metadata": { "name": name, "namespace": namespace },
-        "spec": { "intranet": "Host", "worker": worker },
+        "spec": { "intranet": intranet, "worker": worker },
     })
 }
 

@@ -1,17 +1,31 @@
-//! What is there before the first host starts, and must hurt nobody: a job whose ledger claims all ports of the nodes for a
-//! digest that no host has accepted, as whoever may write its status can, and a Plugin that cannot be read.
+//! What is there before the first host starts, and must hurt nobody: jobs whose ledgers claim all ports of the nodes for a
+//! digest that no host has accepted, or name bytes that a source will have and no host accepts, as whoever may write their
+//! statuses can; and a Plugin that cannot be read.
 
-use super::{deeds::address, deliveries, draw::Draw, jobs, neighbours::ODD, tally::Tally};
-use serde_json::json;
+use super::{
+    deeds::address,
+    deliveries::{self, Deliveries},
+    draw::Draw,
+    jobs,
+    neighbours::ODD,
+    tally::Tally,
+};
+use serde_json::{Value, json};
 use sim::Sim;
 
 /// Makes those of a seed. Only hosts that plugins are delivered to look at Plugins.
-pub(super) fn settle(sim: &Sim, seed: u64, delivers: bool, tally: &Tally) {
+pub(super) fn settle(sim: &Sim, seed: u64, deliveries: Option<&Deliveries>, tally: &Tally) {
     if Draw::new(seed, "a claim").one_in(10) {
-        claim_all_ports(sim);
+        let ports = json!({ "first": 1, "count": 65_534 });
+        claim(sim, "claims-all", "Host", json!({ "digest": "f".repeat(64), "hostPorts": ports }));
         tally.count("a ledger claims all ports");
     }
-    if delivers && Draw::new(seed, "unreadable").one_in(10) {
+    let Some(deliveries) = deliveries else { return };
+    if let Some(digest) = deliveries.digest_of_another().filter(|_| Draw::new(seed, "wanted bytes").one_in(3)) {
+        claim(sim, "names-another", "PodIP", json!({ "digest": digest }));
+        tally.count("a ledger names bytes that no host accepts");
+    }
+    if Draw::new(seed, "unreadable").one_in(10) {
         let upgrade = json!({ "canary": { "percent": 1_u64 << 32 } });
         sim.create(json!({
             "apiVersion": deliveries::API, "kind": "Plugin", "metadata": { "name": "unreadable" },
@@ -21,10 +35,10 @@ pub(super) fn settle(sim: &Sim, seed: u64, delivers: bool, tally: &Tally) {
     }
 }
 
-fn claim_all_ports(sim: &Sim) {
-    let job = sim.create(jobs::on_host_ports(ODD, "claims-all"));
-    let ports = json!({ "first": 1, "count": 65_534 });
-    let ledger = json!({ "uid": job["metadata"]["uid"], "digest": "f".repeat(64), "hostPorts": ports });
+/// Makes a job with this ledger, as if a host had written it.
+fn claim(sim: &Sim, name: &str, intranet: &str, mut ledger: Value) {
+    let job = sim.create(jobs::of_one_pod(ODD, name, intranet));
+    ledger["uid"] = job["metadata"]["uid"].clone();
     let (version, kind, namespace, name) = address(&job);
     let patched = sim.patch_status(version, kind, namespace, name, json!({ "status": { "troupe": ledger } }));
     patched.expect("it was just made");

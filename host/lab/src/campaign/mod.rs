@@ -164,10 +164,11 @@ fn compared(course: Course, plugins: &Arc<Plugins>) -> std::io::Result<Run> {
 
 /// Every tenth seed runs without faults, and must stay within the write budget.
 fn faults(seed: u64) -> Faults {
+    let crashes = if Draw::new(seed, "crash as well").one_in(2) { 0.01 } else { 0.0 };
     match seed % 10 {
         0 => Faults::none(),
-        1 => Faults::light(seed).silent().until(FAULTY),
-        2 => Faults::light(seed).lagging(Duration::from_secs(10)).until(FAULTY),
+        1 => Faults::light(seed).silent().crashing(crashes).until(FAULTY),
+        2 => Faults::light(seed).lagging(Duration::from_secs(10)).crashing(crashes).until(FAULTY),
         3..=5 => Faults::light(seed).until(FAULTY),
         _ => Faults::heavy(seed).until(FAULTY),
     }
@@ -222,6 +223,7 @@ impl Course {
         let mut draw = Draw::new(seed, "deliveries");
         let deliveries = draw.one_in(4).then(|| Deliveries::drawn(&mut draw, &workload.config, FAULTY));
         let deliveries = deliveries.map(|it| it.promoted(&mut Draw::new(seed, "promoted early")));
+        let deliveries = deliveries.map(|it| it.narrowed(&mut Draw::new(seed, "narrow limits")));
         let mut draw = Draw::new(seed, "clock");
         let clock = draw.one_in(6).then(|| {
             let back = draw.ms(1000, 3_600_000);
@@ -265,7 +267,7 @@ impl Course {
             sim.create(json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": metadata }));
         }
         if !faulty.is_zero() {
-            liars::settle(&sim, seed, deliveries.is_some(), &tally);
+            liars::settle(&sim, seed, deliveries.as_ref(), &tally);
         }
         let mut hosts = Hosts::start(program);
         let volcano = tokio::spawn(gangs::admit(sim.clone(), seed, tally.clone()));
@@ -309,6 +311,7 @@ impl Course {
             hosts.crash(&crash, &life).await;
         }
         let (before, unused) = (hosts::writes(&sim), deliveries::unused(&sim));
+        let reads = deliveries.as_ref().map_or(0, |deliveries| deliveries.reads(&sim));
         tokio::time::sleep(REST).await;
         let (writes, marked) = (hosts::writes(&sim), deliveries::unused(&sim).saturating_sub(unused));
         if writes != before + marked {
@@ -329,6 +332,7 @@ impl Course {
         }
         if let Some(deliveries) = deliveries {
             seen.extend(deliveries.unserved(&sim));
+            seen.extend(deliveries.needless_reads(&sim, reads));
             deliveries.crashes(&sim).iter().for_each(|what| tally.count(what));
         }
         if faulty.is_zero() {

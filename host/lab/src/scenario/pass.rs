@@ -39,6 +39,7 @@ pub(super) async fn reconcile(world: &World) -> anyhow::Result<Pass> {
     let (before, version) = (host::requests(&world.sim).len(), world.sim.version());
     let passed = match world.host()?.run_pass(&world.submitted()?.key).await {
         Reconciled::Gone => return Ok(quiet("there is no job")),
+        Reconciled::Unlisted => return Ok(quiet("no job of the kind is known yet")),
         Reconciled::NotYet => return Ok(quiet("not decided before something changes")),
         Reconciled::Failed(error) => return Ok(quiet(&format!("failed: {error}"))),
         Reconciled::Passed(passed) => passed,

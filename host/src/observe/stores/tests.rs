@@ -281,6 +281,23 @@ fn nothing_is_observed_before_every_watch_that_the_job_needs_has_listed() {
 }
 
 #[test]
+fn nothing_is_kept_of_a_job_that_went_before_its_kind_was_listed() {
+    let shown = Shown(Stores::new(layout()));
+    for kind in ["Pod", "Service", "Job"] {
+        shown.lists(kind, &[], 1);
+    }
+    let mut pod = of_job("hamlet-0", 2, "u");
+    pod["status"]["phase"] = "Succeeded".into();
+    assert_eq!(shown.has("Pod", &pod), keys(&["hamlet"]));
+    assert!(matches!(shown.seen("hamlet"), Observed::Unlisted));
+    assert_eq!(shown.lacks("Pod", &pod), keys(&["hamlet"]));
+    assert_eq!(shown.0.count_tombstones(&key("hamlet")), 1);
+    assert_eq!(shown.lists("Tale", &[], 3), keys(&["hamlet"]));
+    assert!(matches!(shown.seen("hamlet"), Observed::Gone));
+    assert_eq!(shown.0.count_tombstones(&key("hamlet")), 0);
+}
+
+#[test]
 fn a_job_is_stale_until_its_watches_have_shown_what_was_written() {
     let shown = Shown::nothing();
     shown.has("Tale", &tale("u", 2));
