@@ -145,7 +145,8 @@ fn pod(pod: &Pod) -> usize {
     512 + pod.message.len() + unscheduled + pod.containers.len() * 256
 }
 
-fn child(child: &Child) -> usize {
+/// Estimates the size of a child with the fields that are kept of it.
+pub fn child(child: &Child) -> usize {
     512 + child.fields.iter().map(|(at, value)| 64 + at.len() + json(value)).sum::<usize>()
 }
 

@@ -2,9 +2,13 @@
 
 use crate::{
     job_key::JobKey,
-    observe::{cache::Cache, stores::Stores},
+    observe::{
+        cache::Cache,
+        stores::Stores,
+        wire::{Packed, Recorded},
+    },
 };
-use decide::{Digest, RecordedDigest, ledger::Ledger};
+use decide::Digest;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Returns the keys of all jobs of the framework with this name.
@@ -17,7 +21,7 @@ pub(super) fn keys_of(stores: &Stores, framework: &str) -> Vec<JobKey> {
 /// Returns the keys of the framework's jobs that have not ended and that no digest plans yet.
 pub(super) fn unplanned_keys_of(stores: &Stores, framework: &str) -> Vec<JobKey> {
     stores.read(|cache| {
-        let unplanned = cache.open_jobs_of(framework).filter(|(_, ledger)| ledger.digest == RecordedDigest::None);
+        let unplanned = cache.open_jobs_of(framework).filter(|(_, job)| job.recorded().is_unplanned);
         unplanned.map(|(key, _)| key).collect()
     })
 }
@@ -26,13 +30,11 @@ pub(super) fn unplanned_keys_of(stores: &Stores, framework: &str) -> Vec<JobKey>
 pub(super) fn digests_in_use(stores: &Stores, framework: &str) -> (u32, BTreeMap<Digest, u32>) {
     let (mut all, mut in_use) = (0, BTreeMap::new());
     stores.read(|cache| {
-        let of_framework = cache.open_jobs_of(framework);
-        for (key, ledger) in of_framework.filter(|(_, ledger)| ledger.digest != RecordedDigest::None) {
-            all += 1;
-            if let RecordedDigest::Digest(digest) = ledger.digest
-                && cache.layout().may_have_planned(&key.kind, &digest)
-            {
-                *in_use.entry(digest).or_insert(0) += 1;
+        for (key, job) in cache.open_jobs_of(framework) {
+            let Recorded { digest, is_unplanned, .. } = job.recorded();
+            all += u32::from(!is_unplanned);
+            if let Some(digest) = digest.as_ref().filter(|it| cache.layout().may_have_planned(&key.kind, it)) {
+                *in_use.entry(digest.clone()).or_insert(0) += 1;
             }
         }
     });
@@ -42,24 +44,23 @@ pub(super) fn digests_in_use(stores: &Stores, framework: &str) -> (u32, BTreeMap
 /// Returns the keys of the jobs that have not ended and that this digest has planned.
 pub(super) fn keys_pinned_to(stores: &Stores, digest: &Digest) -> Vec<JobKey> {
     stores.read(|cache| {
-        let pinned = cache.open_jobs().filter(|(key, ledger)| pin(cache, key, ledger).as_ref() == Some(digest));
+        let pinned = cache.open_jobs().filter(|(key, job)| pin(cache, key, job).as_ref() == Some(digest));
         pinned.map(|(key, _)| key).collect()
     })
 }
 
 /// Returns the digests that have planned jobs that have not ended.
 pub(super) fn all_digests_in_use(stores: &Stores) -> BTreeSet<Digest> {
-    stores.read(|cache| cache.open_jobs().filter_map(|(key, ledger)| pin(cache, &key, &ledger)).collect())
+    stores.read(|cache| cache.open_jobs().filter_map(|(key, job)| pin(cache, &key, job)).collect())
 }
 
 /// Returns the digest that has planned the job: the one in its ledger, or, if its status was never written, the one that
 /// its children name (see `Layout::planner`).
-fn pin(cache: &Cache, key: &JobKey, ledger: &Ledger) -> Option<Digest> {
-    match &ledger.digest {
-        RecordedDigest::None if ledger.headline.is_empty() => {
-            let may_be = |digest: &Digest| cache.layout().may_have_planned(&key.kind, digest);
-            cache.digest_of_children(&key.namespace, &ledger.uid, may_be)
-        }
-        recorded => recorded.digest().cloned(),
+fn pin(cache: &Cache, key: &JobKey, job: &Packed) -> Option<Digest> {
+    let Recorded { digest, is_unplanned, is_unwritten, .. } = job.recorded();
+    if *is_unplanned && *is_unwritten {
+        let may_be = |digest: &Digest| cache.layout().may_have_planned(&key.kind, digest);
+        return cache.digest_of_children(&key.namespace, &job.job().uid, may_be);
     }
+    digest.clone()
 }

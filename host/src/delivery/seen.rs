@@ -113,7 +113,10 @@ impl From<Object> for Seen {
 fn spec(decoded: Decoded) -> Result<PluginSpec, SpecError> {
     if let Some(left_out) = decoded.left_out {
         let why = left_out.to_string();
-        let field = if let LeftOut::TooDeep(path) = left_out { path } else { "config".to_owned() };
+        let field = match left_out {
+            LeftOut::TooDeep(path) | LeftOut::Reserved(path) => path,
+            LeftOut::TooMuch(_) => "config".to_owned(),
+        };
         return Err(SpecError { field, why });
     }
     let read = serde_path_to_error::deserialize(decoded.value);

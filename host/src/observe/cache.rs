@@ -7,12 +7,11 @@ use crate::{
         departures::{Departure, Departures},
         layout::{Layout, Purpose, Served, WatchId, WatchSpec},
         table::{Expected, Listed, Table},
-        wire::{Held, Object, Owner},
+        wire::{Held, Object, Owner, Packed},
     },
 };
 use decide::{
     Digest, gang,
-    ledger::Ledger,
     plan::group,
     snapshot::{Child, QUEUE_LABEL},
 };
@@ -288,26 +287,24 @@ impl Cache {
         })
     }
 
-    /// Returns the jobs that have not ended, with the ledger of each.
-    pub(crate) fn open_jobs(&self) -> impl Iterator<Item = (JobKey, Ledger)> {
+    /// Returns the jobs that have not ended.
+    pub(crate) fn open_jobs(&self) -> impl Iterator<Item = (JobKey, &Packed)> {
         self.open_jobs_where(|_| true)
     }
 
-    /// Returns the jobs of the framework with this name that have not ended, with the ledger of each. Reads the status of
-    /// no other job.
-    pub(crate) fn open_jobs_of(&self, framework: &str) -> impl Iterator<Item = (JobKey, Ledger)> {
+    /// Returns the jobs of the framework with this name that have not ended.
+    pub(crate) fn open_jobs_of(&self, framework: &str) -> impl Iterator<Item = (JobKey, &Packed)> {
         self.open_jobs_where(move |served| served.framework.name == framework)
     }
 
-    fn open_jobs_where(&self, is_wanted: impl Fn(&Served) -> bool) -> impl Iterator<Item = (JobKey, Ledger)> {
+    fn open_jobs_where(&self, is_wanted: impl Fn(&Served) -> bool) -> impl Iterator<Item = (JobKey, &Packed)> {
         let tables =
             self.tables_of_jobs().filter(move |(kind, _)| self.layout.kinds().get(kind).is_some_and(&is_wanted));
         let objects = tables.flat_map(|(kind, table)| table.objects.values().map(move |job| (kind, job)));
         objects.filter_map(|(kind, object)| {
             let Held::Job(job) = &object.held else { return None };
-            let ledger = Ledger::read(&job.status(), &job.job().uid);
-            let is_open = ledger.finished.is_none();
-            is_open.then(|| (JobKey::new(kind, &object.namespace, &object.name), ledger))
+            let is_open = !job.recorded().has_ended;
+            is_open.then(|| (JobKey::new(kind, &object.namespace, &object.name), &**job))
         })
     }
 

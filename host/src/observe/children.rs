@@ -12,9 +12,17 @@ use crate::{
 use decide::{
     plan::FieldError,
     snapshot::{Child, Dependent, Pod},
+    weight,
     workload::WORKLOADS,
 };
-use std::sync::Arc;
+use std::{
+    collections::{BTreeMap, btree_map::Entry},
+    sync::Arc,
+};
+
+/// The fields that are kept of a job's children take at most so many bytes, as estimated: a pass shows them all to the
+/// plugin, and is recorded with them.
+const MOST_KEPT: usize = 16 << 20;
 
 /// The children of a job, by name.
 pub(crate) struct Children {
@@ -39,9 +47,34 @@ impl Children {
         }
         found.others.truncate(own);
         found.add_dependents(cache, watches, &key.namespace);
+        found.bound();
         found.pods.sort_by(|a, b| a.name.cmp(&b.name));
         found.others.sort_by(|a, b| (&a.kind, &a.name).cmp(&(&b.kind, &b.name)));
         found
+    }
+
+    /// Leaves out the fields of what follows after [`MOST_KEPT`] bytes, and says so: the user has made objects of the job
+    /// that a framework keeps fields of.
+    fn bound(&mut self) {
+        let mut left = MOST_KEPT;
+        let of_pods = self.dependents.iter_mut().map(|dependent| &mut dependent.object);
+        for child in self.others.iter_mut().chain(of_pods) {
+            let bytes = weight::child(child);
+            if bytes <= left {
+                left -= bytes;
+                continue;
+            }
+            let (path, message) = (format!("{} {}", child.kind, child.name), Self::too_much());
+            self.unreadable.get_or_insert(FieldError { path, message });
+            *child = Arc::new(Child { fields: BTreeMap::new(), ..Child::clone(child) });
+        }
+    }
+
+    fn too_much() -> String {
+        format!(
+            "the objects of the job have more than {} MiB of data that its plugin reads: delete some",
+            MOST_KEPT >> 20
+        )
     }
 
     /// Takes the Workloads out.
@@ -79,40 +112,70 @@ impl Children {
                 Held::Job(_) => {}
             }
         }
+        let (mut pods, mut others) = (Graves::of(&mut self.pods), Graves::of(&mut self.others));
         for held in tombstones.owned_by(key, watches, uid) {
             match held {
-                Held::Pod(pod) => {
-                    let live = self.pods.iter_mut().find(|other| other.name == pod.name);
-                    let missing = bury(live, pod, |live| live.uid == pod.uid && !live.phase.is_terminal());
-                    self.pods.extend(missing);
-                }
-                Held::Child(child) => {
-                    let missing = bury(self.named(child), child, |live| live.uid == child.uid && !live.job_is_over());
-                    self.others.extend(missing);
-                }
+                Held::Pod(pod) => pods.bury(pod, |live| live.uid == pod.uid && !live.phase.is_terminal()),
+                Held::Child(child) => others.bury(child, |live| live.uid == child.uid && !live.job_is_over()),
                 Held::Job(_) => {}
             }
         }
         // A list does not show how what it lacks has ended. Until another watch shows the deletion, too, it has no tombstone.
         for over in cache.ended_elsewhere(watches, &key.namespace, uid) {
-            if self.named(over).is_none() {
-                self.others.push(Arc::new(Child { terminating: true, ..Child::clone(over) }));
-            }
+            others.bury(&Arc::new(Child { terminating: true, ..Child::clone(over) }), |_| false);
         }
-    }
-
-    /// Returns the child of this one's kind and name.
-    fn named(&mut self, child: &Child) -> Option<&mut Arc<Child>> {
-        self.others.iter_mut().find(|other| (&other.kind, &other.name) == (&child.kind, &child.name))
     }
 }
 
-/// Returns the tombstone if no object has its name. If a live object reuses the name, ignores the tombstone. If it is the
-/// same object without its end, its watch is behind another's: the tombstone takes its place.
-fn bury<T>(known: Option<&mut Arc<T>>, tombstone: &Arc<T>, is_behind: impl Fn(&T) -> bool) -> Option<Arc<T>> {
-    let Some(known) = known else { return Some(tombstone.clone()) };
-    if is_behind(known) {
-        *known = tombstone.clone();
+/// Children of one form, to which tombstones are added.
+struct Graves<'a, T: Named> {
+    children: &'a mut Vec<Arc<T>>,
+    /// The place of each by kind and name; empty until there is a tombstone.
+    places: BTreeMap<(String, String), usize>,
+}
+
+/// What has a name that no other of its kind has.
+trait Named {
+    fn kind_and_name(&self) -> (String, String);
+}
+
+impl Named for Pod {
+    fn kind_and_name(&self) -> (String, String) {
+        (String::new(), self.name.clone())
     }
-    None
+}
+
+impl Named for Child {
+    fn kind_and_name(&self) -> (String, String) {
+        (self.kind.clone(), self.name.clone())
+    }
+}
+
+impl<'a, T: Named> Graves<'a, T> {
+    fn of(children: &'a mut Vec<Arc<T>>) -> Self {
+        Self { children, places: BTreeMap::new() }
+    }
+
+    /// Adds the tombstone if no object has its name. If a live object reuses the name, ignores the tombstone. If it is the
+    /// same object without its end, its watch is behind another's: the tombstone takes its place.
+    fn bury(&mut self, tombstone: &Arc<T>, is_behind: impl Fn(&T) -> bool) {
+        if self.places.is_empty() {
+            for (place, child) in self.children.iter().enumerate() {
+                // Two watches may show the same object.
+                self.places.entry(child.kind_and_name()).or_insert(place);
+            }
+        }
+        match self.places.entry(tombstone.kind_and_name()) {
+            Entry::Vacant(place) => {
+                place.insert(self.children.len());
+                self.children.push(tombstone.clone());
+            }
+            Entry::Occupied(place) => {
+                let known = &mut self.children[*place.get()];
+                if is_behind(known) {
+                    *known = tombstone.clone();
+                }
+            }
+        }
+    }
 }

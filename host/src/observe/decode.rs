@@ -2,7 +2,8 @@
 //!
 //! serde_json refuses text that is nested deeper than 128 levels. This decoder leaves out what is nested deeper than
 //! [`MOST_LEVELS`], without recursion, and returns the path to it. It leaves out, too, what comes after the first
-//! [`MOST_BYTES`] of values: a text of small objects takes a hundred times its size as values.
+//! [`MOST_BYTES`] of values: a text of small objects takes a hundred times its size as values. And it leaves out what is
+//! named as serde_json names text that is to be read as it is, which serde_json itself could not read again.
 
 use decide::weight::{MAP_NODE, PLACES_USED, VALUE};
 use serde::de::{Deserialize, DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
@@ -20,6 +21,9 @@ const TOLD: usize = 6;
 /// 256 KiB, takes half as much if it is a list of environment variables.
 pub(crate) const MOST_BYTES: usize = 8 << 20;
 
+/// serde_json reads a map that begins with this name as the text that is its value (`RawValue`), and fails if there is none.
+const RESERVED: &str = "$serde_json::private::RawValue";
+
 /// A decoded value, and what was left out of it.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Decoded {
@@ -35,19 +39,26 @@ pub(crate) enum LeftOut {
     /// The beginning of the path to what is nested too deep, such as `spec.worker.x`.
     #[error("is nested deeper than {MOST_LEVELS} levels")]
     TooDeep(String),
-    /// What comes after [`MOST_BYTES`].
-    #[error("has so many objects and lists that they take more than {} MiB of memory", MOST_BYTES >> 20)]
-    TooMuch,
+    /// What comes after the first so many bytes of values.
+    #[error("has so many objects and lists that they take more than {} MiB of memory", _0 >> 20)]
+    TooMuch(usize),
+    /// The beginning of the path to a map with a field that has a reserved name.
+    #[error("has a field {RESERVED:?}, a name that cannot be used")]
+    Reserved(String),
 }
 
 impl<'de> Deserialize<'de> for Decoded {
     /// Decodes a field of any depth.
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        let mut bounds = Bounds::default();
-        let value = Level { left: MOST_LEVELS, bounds: &mut bounds }.deserialize(from)?;
-        let too_deep = bounds.too_deep.map(|steps| LeftOut::TooDeep(path(&steps)));
-        Ok(Self { value, left_out: if bounds.left == 0 { Some(LeftOut::TooMuch) } else { too_deep } })
+        decoded(from, MOST_BYTES)
     }
+}
+
+fn decoded<'de, D: Deserializer<'de>>(from: D, most: usize) -> Result<Decoded, D::Error> {
+    let mut bounds = Bounds::of(most);
+    let value = Level { left: MOST_LEVELS, bounds: &mut bounds }.deserialize(from)?;
+    let first = bounds.first.map(|(why, steps)| why.at(path(&steps)));
+    Ok(Decoded { value, left_out: if bounds.left == 0 { Some(LeftOut::TooMuch(most)) } else { first } })
 }
 
 /// Decodes a text of any depth.
@@ -55,13 +66,24 @@ impl<'de> Deserialize<'de> for Decoded {
 /// # Errors
 /// If the text is no JSON.
 pub(crate) fn value(text: &str) -> Result<Decoded, serde_json::Error> {
-    serde_json::from_str(text)
+    value_within(text, MOST_BYTES)
+}
+
+/// Decodes a text of any depth to at most so many bytes of values.
+///
+/// # Errors
+/// If the text is no JSON.
+pub(crate) fn value_within(text: &str, most: usize) -> Result<Decoded, serde_json::Error> {
+    let mut from = serde_json::Deserializer::from_str(text);
+    let decoded = decoded(&mut from, most)?;
+    from.end()?;
+    Ok(decoded)
 }
 
 /// Returns whether the text is a JSON object that [`value`] decodes with nothing left out. Decodes nothing.
 pub(crate) fn is_object(text: &str) -> bool {
     let mut from = serde_json::Deserializer::from_str(text);
-    let scan = Scan { left: MOST_LEVELS, bounds: &mut Bounds::default() };
+    let scan = Scan { left: MOST_LEVELS, bounds: &mut Bounds::of(MOST_BYTES) };
     text.trim_start().starts_with('{') && scan.deserialize(&mut from).and_then(|()| from.end()).is_ok()
 }
 
@@ -83,17 +105,31 @@ fn path(steps: &[String]) -> String {
 struct Bounds {
     /// The bytes that further values may take. At 0 nothing further is decoded.
     left: usize,
-    /// The steps to the first value that is too deep, the innermost step first.
-    too_deep: Option<Vec<String>>,
+    /// The first value that was left out for another reason, with the steps to it, the innermost step first.
+    first: Option<(Why, Vec<String>)>,
 }
 
-impl Default for Bounds {
-    fn default() -> Self {
-        Self { left: MOST_BYTES, too_deep: None }
+/// Why a value at a place was left out.
+#[derive(Clone, Copy)]
+enum Why {
+    TooDeep,
+    Reserved,
+}
+
+impl Why {
+    fn at(self, path: String) -> LeftOut {
+        match self {
+            Self::TooDeep => LeftOut::TooDeep(path),
+            Self::Reserved => LeftOut::Reserved(path),
+        }
     }
 }
 
 impl Bounds {
+    fn of(most: usize) -> Self {
+        Self { left: most, first: None }
+    }
+
     /// Counts a text. Returns whether there is room for it.
     fn text(&mut self, text: &str) -> bool {
         self.has_room(text.len())
@@ -122,15 +158,15 @@ struct Level<'a> {
 }
 
 impl Level<'_> {
-    /// Decodes a value one level deeper. Records `step` if the value contains the first thing that is too deep.
+    /// Decodes a value one level deeper. Records `step` if the value contains the first thing that is left out.
     fn within<T, E>(
         &mut self,
         read: impl FnOnce(Level<'_>) -> Result<T, E>,
         step: impl FnOnce() -> String,
     ) -> Result<T, E> {
-        let known = self.bounds.too_deep.is_some();
+        let known = self.bounds.first.is_some();
         let value = read(Level { left: self.left - 1, bounds: self.bounds })?;
-        if let (false, Some(steps)) = (known, &mut self.bounds.too_deep) {
+        if let (false, Some((_, steps))) = (known, &mut self.bounds.first) {
             steps.push(step());
         }
         Ok(value)
@@ -141,7 +177,7 @@ impl Level<'_> {
         if self.left > 0 {
             return decoded;
         }
-        self.bounds.too_deep.get_or_insert_default();
+        self.bounds.first.get_or_insert((Why::TooDeep, vec![]));
         Value::Null
     }
 }
@@ -216,6 +252,11 @@ impl<'de> Visitor<'de> for Level<'_> {
         let (mut map, mut number) = (Map::new(), 0);
         while self.left > 0 && self.bounds.entry(number) {
             let Some(key) = entries.next_key::<String>()? else { return Ok(Value::Object(map)) };
+            if key == RESERVED {
+                entries.next_value::<IgnoredAny>()?;
+                self.bounds.first.get_or_insert((Why::Reserved, vec![]));
+                continue;
+            }
             self.bounds.text(&key);
             let value = self.within(|level| entries.next_value_seed(level), || key.clone())?;
             map.insert(key, value);
@@ -296,12 +337,38 @@ impl<'de> Visitor<'de> for Scan<'_> {
         loop {
             fits(self.bounds.entry(number))?;
             // A key is a text, which is read as any value.
-            if entries.next_key_seed(self.within()?)?.is_none() {
+            if entries.next_key_seed(Name(self.within()?))?.is_none() {
                 return Ok(());
             }
             entries.next_value_seed(self.within()?)?;
             number += 1;
         }
+    }
+}
+
+/// Reads the name of an entry of a map.
+struct Name<'a>(Scan<'a>);
+
+impl<'de> DeserializeSeed<'de> for Name<'_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<(), D::Error> {
+        from.deserialize_str(self)
+    }
+}
+
+impl Visitor<'_> for Name<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a name")
+    }
+
+    fn visit_str<E: Error>(self, name: &str) -> Result<(), E> {
+        if name == RESERVED {
+            return Err(E::custom("a reserved name"));
+        }
+        self.0.visit_str(name)
     }
 }
 
@@ -368,9 +435,25 @@ mod tests {
                 assert!(weight <= MOST_BYTES + VALUE, "{item}: {weight}");
                 assert_eq!(left_out.is_none(), is_object(&text), "{items} of {item}");
                 assert_eq!(left_out.is_none(), value == serde_json::from_str::<Value>(&text).unwrap());
-                assert!(left_out.is_none_or(|left_out| left_out == LeftOut::TooMuch));
+                assert!(left_out.is_none_or(|left_out| left_out == LeftOut::TooMuch(MOST_BYTES)));
             }
         }
+    }
+
+    // serde_json writes such a name, and panics or fails when it reads it again.
+    #[test]
+    fn what_has_a_reserved_name_is_left_out_and_reported_by_its_path() {
+        for inner in ["7", "{}", r#""[]""#, r#""no JSON""#] {
+            for (first, last) in [("", r#","last":1"#), (r#""first":1,"#, "")] {
+                let text = format!(r#"{{"spec":[{{{first}"{RESERVED}":{inner}{last}}}]}}"#);
+                let Decoded { value, left_out } = value(&text).unwrap();
+                assert_eq!(left_out, Some(LeftOut::Reserved("spec.0".into())), "{text}");
+                assert!(!is_object(&text), "{text}");
+                assert_eq!(serde_json::from_str::<Value>(&value.to_string()).unwrap(), value, "{text}");
+                assert_eq!(value["spec"][0].as_object().unwrap().len(), 1, "the rest is there");
+            }
+        }
+        assert!(is_object(&format!(r#"{{"a":"{RESERVED}"}}"#)), "as a text it means nothing");
     }
 
     #[test]

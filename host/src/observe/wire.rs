@@ -7,6 +7,7 @@ mod pod;
 mod sections;
 
 pub use job::Packed;
+pub(crate) use job::Recorded;
 pub use pod::read_pod;
 
 use crate::observe::{

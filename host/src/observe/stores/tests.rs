@@ -298,6 +298,22 @@ fn nothing_is_kept_of_a_job_that_went_before_its_kind_was_listed() {
 }
 
 #[test]
+fn the_fields_of_a_jobs_children_take_no_more_than_a_pass_may_hold() {
+    let shown = Shown::nothing();
+    shown.has("Tale", &tale("u", 2));
+    for number in 0..12 {
+        let job = of_job(&format!("hamlet-{number:02}"), 3, "u");
+        shown.has("Job", &with(job, "status", json!({ "x": "y".repeat(3 << 19) })));
+    }
+    let snapshot = shown.snapshot();
+    let whole = snapshot.children.iter().filter(|child| !child.fields.is_empty()).count();
+    assert_eq!((snapshot.children.len(), whole), (12, 10));
+    let wrong = snapshot.unreadable.unwrap();
+    assert_eq!(wrong.path, "Job hamlet-10");
+    assert!(wrong.message.starts_with("the objects of the job have more than 16 MiB"), "{}", wrong.message);
+}
+
+#[test]
 fn a_job_is_stale_until_its_watches_have_shown_what_was_written() {
     let shown = Shown::nothing();
     shown.has("Tale", &tale("u", 2));

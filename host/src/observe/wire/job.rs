@@ -5,7 +5,7 @@ use super::{
     sections::{Parts, metadata, section},
 };
 use crate::observe::{decode, layout::WatchSpec};
-use decide::{plan::FieldError, snapshot::Job};
+use decide::{Digest, RecordedDigest, ledger::Ledger, plan::FieldError, snapshot::Job};
 use serde::Deserialize;
 use serde_json::{Value, value::RawValue};
 
@@ -16,6 +16,40 @@ pub struct Packed {
     job: Job,
     spec: Box<str>,
     status: Box<str>,
+    recorded: Recorded,
+}
+
+/// What the ledger of a job says that is asked about all jobs at once.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Recorded {
+    /// The digest that has planned the job, if it is a digest.
+    pub(crate) digest: Option<Digest>,
+    /// No digest has planned the job, valid or not.
+    pub(crate) is_unplanned: bool,
+    /// The host has never written the status.
+    pub(crate) is_unwritten: bool,
+    /// The job has ended.
+    pub(crate) has_ended: bool,
+}
+
+impl Recorded {
+    /// Reads the ledger in a status of the job with this uid, and nothing else of the status.
+    fn of(status: &str, uid: &str) -> Self {
+        #[derive(Deserialize)]
+        struct Status<'a> {
+            #[serde(borrow)]
+            troupe: Option<&'a RawValue>,
+        }
+        let part = serde_json::from_str::<Status<'_>>(status).ok().and_then(|status| status.troupe);
+        let ledger = part.and_then(|part| serde_json::from_str::<Ledger>(part.get()).ok());
+        let Ledger { digest, headline, finished, .. } = ledger.filter(|it| it.uid == uid).unwrap_or_default();
+        Self {
+            digest: digest.digest().cloned(),
+            is_unplanned: digest == RecordedDigest::None,
+            is_unwritten: headline.is_empty(),
+            has_ended: finished.is_some(),
+        }
+    }
 }
 
 impl Packed {
@@ -25,6 +59,10 @@ impl Packed {
 
     pub(crate) fn status(&self) -> Value {
         value(&self.status)
+    }
+
+    pub(crate) fn recorded(&self) -> &Recorded {
+        &self.recorded
     }
 
     /// Returns the status as JSON.
@@ -40,8 +78,9 @@ impl Packed {
     }
 }
 
+/// Returns the value of a text that was read before.
 fn value(text: &str) -> Value {
-    serde_json::from_str(text).expect("its JSON was read before")
+    decode::value(text).unwrap_or_default().value
 }
 
 /// A job. Its text is kept as it is.
@@ -91,5 +130,6 @@ fn job(metadata: Metadata, spec: Box<str>, status: Box<str>, unreadable: Option<
         spec: Value::Null,
         status: Value::Null,
     };
-    metadata.object(unreadable, Held::Job(Box::new(Packed { job, spec, status })))
+    let recorded = Recorded::of(&status, &job.uid);
+    metadata.object(unreadable, Held::Job(Box::new(Packed { job, spec, status, recorded })))
 }

@@ -1,7 +1,7 @@
 //! The sections of an object, each decoded by itself, so that an error in one leaves the others.
 
 use super::Metadata;
-use crate::observe::decode::{self, LeftOut};
+use crate::observe::decode::{self, Decoded, LeftOut};
 use decide::plan::FieldError;
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Value, json, value::RawValue};
@@ -53,7 +53,7 @@ pub(super) fn section(name: &str, part: Option<&RawValue>) -> (Value, Option<Fie
     match decode::value(part.get()) {
         Ok(read) => {
             let wrong = read.left_out.as_ref().map(|left_out| wrong(name, left_out));
-            let is_kept = read.value.is_object() && read.left_out != Some(LeftOut::TooMuch);
+            let is_kept = read.value.is_object() && !matches!(read.left_out, Some(LeftOut::TooMuch(_)));
             (if is_kept { read.value } else { json!({}) }, wrong)
         }
         Err(error) => (json!({}), Some(unreadable(name, &error))),
@@ -62,14 +62,18 @@ pub(super) fn section(name: &str, part: Option<&RawValue>) -> (Value, Option<Fie
 
 fn wrong(section: &str, left_out: &LeftOut) -> FieldError {
     let path = match left_out {
-        LeftOut::TooDeep(path) => format!("{section}.{path}"),
-        LeftOut::TooMuch => section.to_owned(),
+        LeftOut::TooDeep(path) | LeftOut::Reserved(path) => format!("{section}.{path}"),
+        LeftOut::TooMuch(_) => section.to_owned(),
     };
     unreadable(path, left_out)
 }
 
+/// At most so many bytes of values are kept of a section of a child, as estimated: the data of a ConfigMap, which has at
+/// most 1 MiB, if it is not in very many small pieces.
+const MOST_KEPT: usize = 2 << 20;
+
 /// Returns the values at these pointers, and the first error in the sections that they lead into. Decodes no other
-/// section.
+/// section. Of a section that takes too much memory nothing is kept.
 pub(super) fn kept(text: &str, keep: &[String]) -> (BTreeMap<String, Value>, Option<FieldError>) {
     let (mut fields, mut wrong) = (BTreeMap::new(), None);
     if keep.is_empty() {
@@ -80,7 +84,10 @@ pub(super) fn kept(text: &str, keep: &[String]) -> (BTreeMap<String, Value>, Opt
         let inner = pointer.strip_prefix('/').unwrap_or(pointer);
         let (name, rest) = inner.find('/').map_or((inner, ""), |slash| inner.split_at(slash));
         let Some(part) = sections.get(name) else { continue };
-        match decode::value(part.get()) {
+        match decode::value_within(part.get(), MOST_KEPT) {
+            Ok(Decoded { left_out: Some(too_much @ LeftOut::TooMuch(_)), .. }) => {
+                wrong = wrong.or(Some(unreadable(name, &too_much)));
+            }
             Ok(mut read) => {
                 let value = read.value.pointer_mut(rest).map(Value::take);
                 fields.extend(value.map(|value| (pointer.clone(), value)));

@@ -86,6 +86,63 @@ fn of_a_child_only_what_is_kept_is_decoded() {
     assert_eq!(object.unreadable, None);
 }
 
+// As values, half a megabyte of this text would take five.
+#[test]
+fn of_a_child_whose_fields_take_too_much_memory_none_is_kept_and_its_job_says_so() {
+    let data: BTreeMap<String, String> = (0..50_000).map(|number| (format!("{number:x}"), String::new())).collect();
+    let keep = ["/data", "/spec/size"].map(String::from).to_vec();
+    let object = json!({ "metadata": metadata_of("c"), "data": data, "spec": { "size": 3 } });
+    let object = read(Purpose::Children(keep), "ConfigMap", &object);
+    let Held::Child(child) = object.held else { panic!("a child") };
+    assert_eq!(child.fields, BTreeMap::from([("/spec/size".to_owned(), json!(3))]));
+    let wrong = object.unreadable.unwrap();
+    assert_eq!(wrong.path, "ConfigMap c: data");
+    assert!(wrong.message.ends_with("take more than 2 MiB of memory"), "{}", wrong.message);
+}
+
+// A list and a watch decode such a job in the same way, and nothing that reads it later fails.
+#[test]
+fn a_job_with_a_name_that_json_readers_reserve_is_reported_and_the_rest_of_it_is_read() {
+    let odd = json!({ "$serde_json::private::RawValue": 7, "z": 1 });
+    for section in ["spec", "status"] {
+        let mut object = json!({ "metadata": metadata_of("odd"), "spec": { "a": 1 }, "status": { "b": 2 } });
+        object[section]["x"] = odd.clone();
+        let purpose = || Purpose::Jobs(GroupKind::new("example.com", "Tale"));
+        let listed = json!({ "metadata": { "resourceVersion": "9" }, "items": [object] }).to_string();
+        let listed = page(&listed, &spec("Tale", purpose())).unwrap().items.remove(0);
+        assert_eq!(listed, read(purpose(), "Tale", &object));
+        let Held::Job(packed) = &listed.held else { panic!("a job") };
+        let mut job = packed.unpacked();
+        let both = [&mut job.spec, &mut job.status].map(|part| part["x"].take());
+        assert!(both.contains(&json!({ "z": 1 })), "{both:?}");
+        assert_eq!((&job.spec["a"], &job.status["b"]), (&json!(1), &json!(2)));
+        assert_eq!(listed.unreadable.unwrap().path, format!("{section}.x"));
+    }
+}
+
+#[test]
+fn what_the_ledger_of_a_job_says_is_known_of_all_jobs_without_reading_their_statuses() {
+    let digest = "a".repeat(64);
+    let recorded = |ledger: Value| {
+        let object = json!({ "metadata": metadata_of("hamlet"), "status": { "phase": "x", "troupe": ledger } });
+        let object = read(Purpose::Jobs(GroupKind::new("example.com", "Tale")), "Tale", &object);
+        let Held::Job(packed) = object.held else { panic!("a job") };
+        let Recorded { digest, is_unplanned, is_unwritten, has_ended } = packed.recorded().clone();
+        (digest.map(|digest| digest.to_string()), is_unplanned, is_unwritten, has_ended)
+    };
+    let nothing = (None, true, true, false);
+    assert_eq!(recorded(json!(null)), nothing);
+    assert_eq!(recorded(json!([7])), nothing);
+    assert_eq!(recorded(json!({ "uid": "another", "digest": digest, "headline": "Running" })), nothing);
+    assert_eq!(
+        recorded(json!({ "uid": "x", "digest": digest, "headline": "Running" })),
+        (Some(digest), false, false, false)
+    );
+    assert_eq!(recorded(json!({ "uid": "x", "digest": "none", "headline": "" })), (None, false, true, false));
+    let finished = json!({ "at": "2026-01-01T00:00:00Z", "outcome": "succeeded", "clean": "keep" });
+    assert_eq!(recorded(json!({ "uid": "x", "headline": "x", "finished": finished })), (None, true, false, true));
+}
+
 #[test]
 fn an_object_that_has_no_name_is_an_error() {
     for text in ["7", "{}", r#"{"metadata":null}"#, r#"{"metadata":{"name":7}}"#, "{"] {
