@@ -134,7 +134,8 @@ fn services_are_listed_by_their_metadata_and_pods_in_full() {
         let container = json!({ "name": "main", "image": "x" });
         for (kind, spec) in [("Service", json!({ "clusterIP": "None" })), ("Pod", json!({ "containers": [container] }))]
         {
-            let metadata = json!({ "name": "held-there", "namespace": "default" });
+            let labels = json!({ "paddle-res-type": "worker" });
+            let metadata = json!({ "name": "held-there", "namespace": "default", "labels": labels });
             world.sim.create(json!({ "apiVersion": "v1", "kind": kind, "metadata": metadata, "spec": spec }));
         }
         let listed: Arc<Mutex<BTreeMap<String, bool>>> = Arc::default();
@@ -322,6 +323,26 @@ fn what_a_scheduler_says_in_events_is_shown_and_they_are_listed_once() {
         after(Duration::from_secs(20)).await;
         says("d", "memory is overused", "Normal");
         world.until("its last words", 60, |it| waits_for(it, "it has nothing: memory is overused")).await;
+    });
+}
+
+#[test]
+fn events_are_watched_soon_although_an_api_server_that_starts_forbids_them() {
+    let plugins = campaign::plugins().unwrap();
+    let forbidden = || ApiError::new(403, "Forbidden", "events is forbidden: not yet synced");
+    in_virtual_time(async {
+        let world = World::new(&plugins, 1, Faults::none());
+        world.sim.refuse_times(Matching::verb("list", "events"), forbidden(), 3);
+        world.until("the watch of events", 60, |it| !it.times("watch", "events").is_empty()).await;
+    });
+    // A host without the right does not ask again and again.
+    in_virtual_time(async {
+        let world = World::new(&plugins, 1, Faults::none());
+        world.sim.refuse(Matching::verb("list", "events"), forbidden());
+        after(Duration::from_secs(60)).await;
+        let asked = world.times("list", "events").len();
+        after(Duration::from_secs(500)).await;
+        assert_eq!(world.times("list", "events").len(), asked);
     });
 }
 

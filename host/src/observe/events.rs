@@ -5,7 +5,7 @@
 //! expired it goes on with what is new: a scheduler repeats itself.
 
 use crate::{
-    api::{answer, back_off::BackOff, resource::Resource},
+    api::{answer, back_off::BackOff, forbidden::Forbidden, resource::Resource},
     control::queue::Queue,
     error::chain,
     observe::{
@@ -64,7 +64,7 @@ struct Follower {
 
 impl Follower {
     async fn run(&self) {
-        let (mut reached, mut failures) = (None, 0);
+        let (mut reached, mut failures, mut forbidden) = (None, 0, Forbidden::default());
         loop {
             let began = Instant::now();
             let step = match reached {
@@ -76,9 +76,14 @@ impl Follower {
             };
             failures = if began.elapsed() >= LASTING { 0 } else { failures + 1 };
             let wait = if failures == 0 { Duration::ZERO } else { self.back_off.after(failures) };
+            let now = Instant::now();
+            match &step {
+                Err(error) if error.is_forbidden() => forbidden.again(now),
+                _ => forbidden.ended(),
+            }
             match step {
                 Ok(()) => sleep(wait).await,
-                Err(error @ WatchError::NoSuchKind(_)) => {
+                Err(error) if forbidden.lacks_right_in(now).is_zero() || matches!(error, WatchError::NoSuchKind(_)) => {
                     info!(error = chain(&error), "what schedulers say in events is not shown");
                     sleep(OPTIONAL_AGAIN).await;
                 }
@@ -171,9 +176,7 @@ fn version(text: &str) -> u64 {
 
 fn classify(error: kube::Error) -> WatchError {
     match &error {
-        kube::Error::Api(status) if [403, 404].contains(&status.code) => {
-            WatchError::NoSuchKind("v1 events to it".into())
-        }
+        kube::Error::Api(status) if status.code == 404 => WatchError::NoSuchKind("v1 events to it".into()),
         kube::Error::Api(status) if status.code == 410 => WatchError::Expired,
         _ => WatchError::Client(error),
     }

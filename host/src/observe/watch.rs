@@ -96,7 +96,7 @@ impl WatchError {
         }
     }
 
-    fn is_forbidden(&self) -> bool {
+    pub(super) fn is_forbidden(&self) -> bool {
         matches!(self, Self::Client(error) if is_forbidden(error))
     }
 
@@ -170,13 +170,13 @@ struct Bookmark {
 
 impl Watch {
     async fn run(&self) {
-        let mut position = Position::default();
+        let (mut position, mut pages) = (Position::default(), Pages::default());
         let mut reported = None;
         loop {
             let began = Instant::now();
             let result = match position.step() {
                 Step::List => match self.check_names(reported.is_some()).await {
-                    Ok(()) => self.list(&mut position).await,
+                    Ok(()) => self.list(&mut position, &mut pages).await,
                     Err(error) => Err(error),
                 },
                 Step::Follow(from) => self.follow(&mut position, from).await,
@@ -285,13 +285,17 @@ impl Watch {
     }
 
     /// Lists all objects, without a resource version, so that the list is at least as new as any earlier write. A page
-    /// that fails is requested again, without the pages before it.
-    async fn list(&self, position: &mut Position) -> Result<(), WatchError> {
-        let (mut objects, mut failures, mut pages) = (Vec::new(), 0, Pages::default());
+    /// that fails is requested again, without the pages before it, and with fewer objects if it was too slow.
+    async fn list(&self, position: &mut Position, pages: &mut Pages) -> Result<(), WatchError> {
+        let (mut objects, mut failures) = (Vec::new(), 0);
         let mut params = ListParams { label_selector: self.spec.selector.clone(), ..ListParams::default() };
         loop {
             params.limit = Some(pages.limit());
-            let page = match self.page(&params, &mut pages).await {
+            let page = self.page(&params, pages).await;
+            if let Err(WatchError::NoAnswer(_)) = &page {
+                pages.was_too_large();
+            }
+            let page = match page {
                 Ok(page) => page,
                 Err(WatchError::TooLarge) => {
                     pages.was_too_large();
