@@ -4,7 +4,11 @@
 use decide::{Decision, Outlook, Snapshot, decide, plan::Answer, weight};
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
-use std::{collections::VecDeque, sync::Arc, vec};
+use std::{
+    collections::{BTreeMap, VecDeque},
+    sync::Arc,
+    vec,
+};
 use tracing::error;
 
 /// Compressed passes take at most this much memory, in bytes.
@@ -96,18 +100,51 @@ struct Kept {
     /// The latest passes, the oldest first.
     fresh: Vec<Arc<RecordedPass>>,
     fresh_bytes: usize,
-    /// Older passes, the oldest first.
-    blocks: VecDeque<Arc<Block>>,
+    /// Older passes, the oldest first, by a number of their own.
+    blocks: BTreeMap<u64, Block>,
+    /// The number of blocks that there have been.
+    made: u64,
+}
+
+/// Passes that are compressed together; clones share them.
+#[derive(Debug, Clone)]
+enum Block {
+    /// They are being compressed.
+    Whole(Arc<[Arc<RecordedPass>]>),
+    Compressed(Arc<Compressed>),
 }
 
 /// Passes as lines of JSON, compressed together.
 #[derive(Debug)]
-struct Block {
+struct Compressed {
     lines: Box<[u8]>,
     passes: usize,
 }
 
 impl Block {
+    fn passes(&self) -> usize {
+        match self {
+            Self::Whole(passes) => passes.len(),
+            Self::Compressed(block) => block.passes,
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Whole(_) => 0,
+            Self::Compressed(block) => block.lines.len(),
+        }
+    }
+
+    fn read(&self) -> Vec<RecordedPass> {
+        match self {
+            Self::Whole(passes) => passes.iter().map(|pass| RecordedPass::clone(pass)).collect(),
+            Self::Compressed(block) => block.read(),
+        }
+    }
+}
+
+impl Compressed {
     fn of(passes: &[Arc<RecordedPass>]) -> Self {
         let mut lines = Vec::new();
         for pass in passes {
@@ -133,34 +170,46 @@ impl Block {
 }
 
 impl Kept {
-    fn push(&mut self, weight: usize, pass: Arc<RecordedPass>) {
+    /// Adds a pass. Returns the block that is full with it, with its number.
+    fn push(&mut self, weight: usize, pass: Arc<RecordedPass>) -> Option<(u64, Arc<[Arc<RecordedPass>]>)> {
         self.fresh.push(pass);
         self.fresh_bytes += weight;
         if self.fresh.len() < BLOCK && self.fresh_bytes < BLOCK_BYTES {
-            return;
+            return None;
         }
-        self.blocks.push_back(Block::of(&self.fresh).into());
-        self.fresh.clear();
+        let full: Arc<[_]> = self.fresh.drain(..).collect();
         self.fresh_bytes = 0;
+        self.made += 1;
+        self.blocks.insert(self.made, Block::Whole(Arc::clone(&full)));
+        Some((self.made, full))
+    }
+
+    /// Puts the compressed block into its place, and drops the oldest ones that are too many.
+    fn put(&mut self, number: u64, block: Compressed) {
+        self.blocks.insert(number, Block::Compressed(block.into()));
         while self.bytes() > MOST_BYTES || self.passes() > MOST {
-            self.blocks.pop_front();
+            self.blocks.pop_first();
         }
     }
 
     fn bytes(&self) -> usize {
-        self.blocks.iter().map(|block| block.lines.len()).sum()
+        self.blocks.values().map(Block::bytes).sum()
     }
 
     fn passes(&self) -> usize {
-        self.blocks.iter().map(|block| block.passes).sum()
+        self.blocks.values().map(Block::passes).sum()
     }
 }
 
 impl Passes {
-    /// Adds a pass as the latest.
+    /// Adds a pass as the latest. Whoever fills a block compresses it, while others go on.
     pub(crate) fn record(&self, pass: Arc<RecordedPass>) {
         let weight = pass.weight();
-        self.kept.lock().push(weight, pass);
+        let full = self.kept.lock().push(weight, pass);
+        if let Some((number, passes)) = full {
+            let block = Compressed::of(&passes);
+            self.kept.lock().put(number, block);
+        }
     }
 
     /// Returns the latest passes of all jobs, or of the jobs of one plugin, the oldest first.
@@ -169,7 +218,7 @@ impl Passes {
         let kept = self.kept.lock();
         Latest {
             plugin: plugin.map(ToOwned::to_owned),
-            blocks: kept.blocks.clone(),
+            blocks: kept.blocks.values().cloned().collect(),
             read: vec![].into_iter(),
             fresh: kept.fresh.clone().into(),
         }
@@ -186,7 +235,7 @@ impl Passes {
 #[derive(Debug, Clone)]
 pub struct Latest {
     plugin: Option<String>,
-    blocks: VecDeque<Arc<Block>>,
+    blocks: VecDeque<Block>,
     read: vec::IntoIter<RecordedPass>,
     fresh: VecDeque<Arc<RecordedPass>>,
 }
@@ -256,6 +305,17 @@ mod tests {
         assert_eq!(names(passes.latest(None)), expected(1));
         assert_eq!(names(passes.latest(Some("a"))), expected(2));
         assert_eq!(names(passes.latest(Some("c"))), [""; 0]);
+    }
+
+    #[test]
+    fn passes_that_are_being_compressed_are_there_and_others_are_recorded_meanwhile() {
+        let passes = passes(BLOCK - 1);
+        let (number, full) = passes.kept.lock().push(1, noted("a", "last", "")).unwrap();
+        passes.record(noted("a", "later", ""));
+        let before = names(passes.latest(None));
+        assert_eq!((before.len(), before.last().map(String::as_str)), (BLOCK + 1, Some("later")));
+        passes.kept.lock().put(number, Compressed::of(&full));
+        assert_eq!(names(passes.latest(None)), before);
     }
 
     #[test]
