@@ -15,6 +15,7 @@ use decide::{
     Digest, Outlook, Standing, Triage, decide,
     ledger::HostPorts,
     plan::{Answer, JobKind, Plan},
+    snapshot::Job,
     template::{Edit, edited},
     testkit, triage,
     vet::vet,
@@ -22,7 +23,7 @@ use decide::{
 use futures::executor::block_on;
 use sandbox::{Executor, Options, Plugins, source};
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::sync::{Arc, LazyLock};
 
 /// A fuzz target.
@@ -72,21 +73,26 @@ pub fn manifest(bytes: &[u8]) {
 
 /// Any plan of a plugin is refused, or can be judged and decided.
 pub fn plan(bytes: &[u8]) {
-    let Ok(plan) = serde_json::from_slice::<Plan>(bytes) else { return };
+    drop(decided(bytes));
+}
+
+/// Returns the number of actions for a plan of the first plugin, for a job called `wide` with images called `x`.
+///
+/// # Errors
+/// Why it is no plan, or is refused.
+pub fn decided(bytes: &[u8]) -> Result<usize, Box<dyn std::error::Error>> {
+    let plan = serde_json::from_slice::<Plan>(bytes)?;
     let (descriptor, digest) = PLUGINS.frameworks().swap_remove(0);
-    let job = testkit::job("job", "uid");
+    let job = Job { spec: json!({ "image": "x" }), ..testkit::job("wide", "uid") };
     let grants = PLUGINS.grants(&digest).unwrap_or_default();
-    if vet(&descriptor, &job, &grants, &plan).is_err() {
-        return;
-    }
+    vet(&descriptor, &job, &grants, &plan)?;
     let mut snapshot = testkit::snapshot(job);
     (snapshot.kind, snapshot.digest) = (Arc::new(descriptor.kinds[0].clone()), Some(digest));
     let plan = Arc::new(plan);
     let standing = Standing::of(&snapshot, &plan);
     let answer = block_on(PLUGINS.judge(&snapshot, &plan, &[], Outlook::of(&standing)));
-    for action in standing.decide(&answer).actions {
-        drop(action.to_string());
-    }
+    let actions = standing.decide(&answer).actions;
+    Ok(actions.iter().filter(|action| !action.to_string().is_empty()).count())
 }
 
 /// Edits of a template are applied, or are refused with a reason.

@@ -6,7 +6,7 @@ use rand_chacha::{
     rand_core::{RngCore, SeedableRng},
 };
 use std::{fs, path::PathBuf};
-use troupe::fuzz::{TARGETS, Target};
+use troupe::fuzz::{TARGETS, Target, decided};
 
 /// Changes of each file of the corpus.
 const CHANGES: u32 = 200;
@@ -54,6 +54,16 @@ fn the_component_that_calls_the_stubs_is_what_its_text_says() {
         fs::write(&path, &wasm).unwrap();
     }
     assert!(fs::read(path).unwrap() == wasm, "stubs.wasm is out of date; run the tests with UPDATE_EXPECT=1");
+}
+
+// Or no change of it would come behind the check of plans.
+#[test]
+fn the_plan_of_the_corpus_is_judged_and_decided() {
+    let target = TARGETS.into_iter().find(|target| target.name == "plan").unwrap();
+    for (file, bytes) in corpus(target) {
+        let actions = decided(&bytes).unwrap_or_else(|refused| panic!("{}: {refused}", file.display()));
+        assert!(actions > 0, "{}", file.display());
+    }
 }
 
 #[test]
