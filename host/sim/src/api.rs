@@ -7,6 +7,7 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body::{Body, Frame};
+use jiff::Timestamp;
 use serde_json::Value;
 use tokio::sync::mpsc;
 
@@ -69,6 +70,7 @@ impl Body for Answer {
 
 impl Server {
     async fn answer(self, request: Request<kube::client::Body>) -> Result<Response<Answer>, BoxError> {
+        let sent = self.sim.now();
         let (parts, body) = request.into_parts();
         let request = ApiRequest::new(&parts, body.collect_bytes().await?);
         let actor = self.actor.to_string();
@@ -102,7 +104,7 @@ impl Server {
             self.sim.world().trouble("connection refused");
             return Err(broken("connection refused before the request was sent"));
         }
-        let reply = self.serve(&request, &name, &fate);
+        let reply = self.serve(&request, &name, &fate, sent);
         if fate.crash == Some(When::After) {
             self.crash(&request, When::After);
             return std::future::pending().await;
@@ -134,7 +136,7 @@ impl Server {
     }
 
     /// Applies a request and records it in one step; nothing else happens in between.
-    fn serve(&self, request: &ApiRequest, name: &str, fate: &Fate) -> Response<Answer> {
+    fn serve(&self, request: &ApiRequest, name: &str, fate: &Fate, sent: Timestamp) -> Response<Answer> {
         let mut world = self.sim.world();
         let reply = match &fate.error {
             Some(error) => {
@@ -166,6 +168,7 @@ impl Server {
             reply_lost: fate.lost,
             waited: fate.wait + fate.wait_after,
             bytes: request.body.len(),
+            sent,
             at: world.now(),
         };
         world.record(record);

@@ -33,6 +33,8 @@ pub struct RequestRecord {
     pub waited: Duration,
     /// The size of the request's body in bytes.
     pub bytes: usize,
+    /// The virtual time at which the request left the client.
+    pub sent: Timestamp,
     /// The virtual time of the response.
     pub at: Timestamp,
 }

@@ -262,3 +262,25 @@ fn taken(written: Result<Lease, kube::Error>) -> Result<bool, kube::Error> {
         Err(error) => Err(error),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn after_the_deadline_only_reads_and_leases_pass_the_gate() {
+        let (gate, now) = (WriteGate::closed(), Instant::now());
+        let passes = |method: Method, path: &str| {
+            gate.lets_pass(&Request::builder().method(method).uri(path).body(()).expect("it is a path"))
+        };
+        let pods = "/api/v1/namespaces/default/pods";
+        let lease = "/apis/coordination.k8s.io/v1/namespaces/default/leases/troupe";
+        let all = || [passes(Method::GET, pods), passes(Method::PATCH, lease), passes(Method::POST, pods)];
+        assert_eq!(all(), [true, true, false], "before the first lease");
+        gate.open_until(now + RENEW_DEADLINE);
+        assert_eq!(all(), [true; 3]);
+        tokio::time::advance(RENEW_DEADLINE).await;
+        assert_eq!(all(), [true, true, false]);
+        assert!(RENEW_DEADLINE < DURATION, "nobody else takes the lease before");
+    }
+}

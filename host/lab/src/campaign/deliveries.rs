@@ -56,6 +56,9 @@ pub fn another(framework: &str, mark: &str) -> Vec<u8> {
 /// Two hosts read a source that is refused no more often in two minutes: it was refused first at least 100 s before.
 const MOST_READS: usize = 4;
 
+/// A setting that no plugin has.
+const NO_SETTING: &str = "noSuchSetting";
+
 /// The kind of the resource that delivers plugins.
 pub(super) fn kind() -> Kind {
     Kind::new(API, "Plugin", "plugins", false, true)
@@ -71,6 +74,8 @@ pub(super) struct Deliveries {
     pub(super) migrates: bool,
     /// What no host accepts comes with settings by which no job could be planned.
     narrows: bool,
+    /// What no host accepts is a component with wrong settings.
+    misconfigures: bool,
 }
 
 /// One thing the platform team does.
@@ -101,6 +106,9 @@ enum Bad {
     Garbage,
     /// The plugin of another framework.
     AnotherPlugin,
+    /// The component that was offered first, with a setting that its schema does not have. Hosts may see it with the
+    /// settings before or after, and accept it.
+    Misconfigured,
 }
 
 /// The marks of the components that are delivered.
@@ -129,7 +137,7 @@ impl Deliveries {
         if let Some(config) = config {
             spec["config"] = config;
         }
-        Self { framework, spec, steps, migrates, narrows: false }
+        Self { framework, spec, steps, migrates, narrows: false, misconfigures: false }
     }
 
     /// The same; in some seeds what is tried serves while hosts still crash.
@@ -145,6 +153,17 @@ impl Deliveries {
     /// The same; in some seeds what no host accepts comes with settings by which no job could be planned.
     pub(super) fn narrowed(self, draw: &mut Draw) -> Self {
         Self { narrows: draw.one_in(2), ..self }
+    }
+
+    /// The same; in some seeds what is no component is one, with wrong settings.
+    pub(super) fn misconfigured(mut self, draw: &mut Draw) -> Self {
+        self.misconfigures = draw.one_in(3);
+        if self.misconfigures {
+            for (_, step) in self.steps.iter_mut().filter(|(_, step)| matches!(step, Step::OfferBad(Bad::Garbage))) {
+                *step = Step::OfferBad(Bad::Misconfigured);
+            }
+        }
+        self
     }
 
     /// The digest of the plugin of another framework, if that is offered.
@@ -217,10 +236,16 @@ impl Deliveries {
                     Trial::Shadow => json!({ "shadow": true }),
                     Trial::Canary => json!({ "canary": { "percent": 50 } }),
                 };
-                self.has_plugin(sim);
+                self.has_plugin(sim, &self.spec);
                 let mut spec = upgrade(trial);
                 if self.narrows {
                     (spec["spec"]["limits"], spec["spec"]["grants"]) = (Value::Null, self.spec["grants"].clone());
+                }
+                if self.misconfigures {
+                    // A merge patch leaves what it does not name.
+                    let mut config = self.spec["config"].clone();
+                    config[NO_SETTING] = Value::Null;
+                    spec["spec"]["config"] = config;
                 }
                 let _ = sim.patch(API, "Plugin", "", self.framework, spec);
                 self.put(sim, &another(self.framework, mark));
@@ -231,10 +256,19 @@ impl Deliveries {
                 sim.patch(API, "Plugin", "", self.framework, nothing_is_tried).is_ok()
             }
             Step::OfferBad(bad) => {
-                self.has_plugin(sim);
+                let mut spec = self.spec.clone();
+                if let Bad::Misconfigured = bad {
+                    spec["config"][NO_SETTING] = true.into();
+                }
+                self.has_plugin(sim, &spec);
                 match bad {
                     Bad::Garbage => self.put(sim, b"no component"),
                     Bad::AnotherPlugin => self.put(sim, &self.of_another()),
+                    Bad::Misconfigured => {
+                        let config = json!({ "spec": { "config": spec["config"] } });
+                        let _ = sim.patch(API, "Plugin", "", self.framework, config);
+                        self.put(sim, &another(self.framework, MARKS[0]));
+                    }
                 }
                 if self.narrows {
                     let spec = json!({ "limits": { "fuel": 1 }, "grants": null });
@@ -247,9 +281,9 @@ impl Deliveries {
     }
 
     /// Creates the Plugin, if it is not there.
-    fn has_plugin(&self, sim: &Sim) {
+    fn has_plugin(&self, sim: &Sim, spec: &Value) {
         let metadata = json!({ "name": self.framework });
-        let plugin = json!({ "apiVersion": API, "kind": "Plugin", "metadata": metadata, "spec": self.spec });
+        let plugin = json!({ "apiVersion": API, "kind": "Plugin", "metadata": metadata, "spec": spec });
         let _ = sim.try_create(plugin);
     }
 

@@ -141,12 +141,16 @@ impl Hosts {
         self.running.iter().for_each(|host| host.context.clock().set_by(step));
     }
 
-    /// Ends them all. S14: their queues keep nothing of jobs that are gone.
+    /// Ends them all. S14: the queues of those that still run keep nothing of jobs that are gone.
     pub(super) fn end(mut self) -> Over {
         let running = std::mem::take(&mut self.running);
         let kinds = super::kinds(&self.program.plugins);
         let jobs = kinds.iter().map(|kind| self.program.sim.list(&kind.api_version(), &kind.kind, "").len()).sum();
-        let kept = running.iter().map(|host| host.context.queue().jobs()).filter(|kept| *kept > jobs);
+        let kept = running
+            .iter()
+            .filter(|host| !host.task.is_finished())
+            .map(|host| host.context.queue().jobs())
+            .filter(|kept| *kept > jobs);
         self.found.extend(
             kept.map(|kept| format!("S14: the queue keeps something of {kept} jobs, of which there are {jobs}")),
         );

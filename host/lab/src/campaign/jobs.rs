@@ -115,6 +115,20 @@ impl Change {
 }
 
 impl Job {
+    /// Its manifest with so many seconds to its end, if its kind has such a limit.
+    pub(super) fn ended_after(&self, seconds: u32) -> Option<Value> {
+        let mut manifest = self.manifest.clone();
+        let policy = match self.kind() {
+            "IndexedJob" => &mut manifest["spec"],
+            kind if kind == "MPIJob" || TRAINING.iter().any(|training| training.kind == kind) => {
+                &mut manifest["spec"]["runPolicy"]
+            }
+            _ => return None,
+        };
+        policy["activeDeadlineSeconds"] = json!(seconds);
+        Some(manifest)
+    }
+
     /// The merge patch that makes a change, and the one that takes it back if the job needs that to come to its end.
     pub(super) fn edit(&self, draw: &mut Draw, change: Change) -> Option<(Value, Option<Value>)> {
         if let (Some(switch), Change::Suspend) = (&self.suspend, change) {

@@ -1,6 +1,6 @@
 //! What is there before the first host starts, and must hurt nobody: jobs whose ledgers claim all ports of the nodes for a
 //! digest that no host has accepted, or name bytes that a source will have and no host accepts, as whoever may write their
-//! statuses can; and a Plugin that cannot be read.
+//! statuses can; jobs with a name in spec and status that serde_json reserves; and a Plugin that cannot be read.
 
 use super::{
     deeds::address,
@@ -19,6 +19,15 @@ pub(super) fn settle(sim: &Sim, seed: u64, deliveries: Option<&Deliveries>, tall
         let ports = json!({ "first": 1, "count": 65_534 });
         claim(sim, "claims-all", "Host", json!({ "digest": "f".repeat(64), "hostPorts": ports }));
         tally.count("a ledger claims all ports");
+    }
+    if Draw::new(seed, "an odd name").one_in(10) {
+        let odd = json!({ "$serde_json::private::RawValue": 7 });
+        let mut job = jobs::of_one_pod(ODD, "reserves-a-name", "PodIP");
+        job["spec"]["worker"]["template"]["spec"]["x"] = odd.clone();
+        sim.create(job);
+        let job = sim.create(jobs::of_one_pod(ODD, "reports-a-name", "PodIP"));
+        write_status(sim, &job, &json!({ "x": odd }));
+        tally.count("a spec and a status have a reserved name");
     }
     let Some(deliveries) = deliveries else { return };
     if let Some(digest) = deliveries.digest_of_another().filter(|_| Draw::new(seed, "wanted bytes").one_in(3)) {
@@ -39,7 +48,11 @@ pub(super) fn settle(sim: &Sim, seed: u64, deliveries: Option<&Deliveries>, tall
 fn claim(sim: &Sim, name: &str, intranet: &str, mut ledger: Value) {
     let job = sim.create(jobs::of_one_pod(ODD, name, intranet));
     ledger["uid"] = job["metadata"]["uid"].clone();
-    let (version, kind, namespace, name) = address(&job);
-    let patched = sim.patch_status(version, kind, namespace, name, json!({ "status": { "troupe": ledger } }));
+    write_status(sim, &job, &json!({ "troupe": ledger }));
+}
+
+fn write_status(sim: &Sim, job: &Value, status: &Value) {
+    let (version, kind, namespace, name) = address(job);
+    let patched = sim.patch_status(version, kind, namespace, name, json!({ "status": status }));
     patched.expect("it was just made");
 }

@@ -6,6 +6,7 @@ mod deeds;
 mod deliveries;
 mod draw;
 mod ends;
+mod fencing;
 mod gangs;
 mod guests;
 mod history;
@@ -30,6 +31,7 @@ use deliveries::Deliveries;
 pub use deliveries::{another, marked};
 use draw::Draw;
 use ends::End;
+use fencing::Holders;
 pub use guests::{Guest, invited};
 use history::History;
 use hosts::{Hosts, Over, Program, is_host};
@@ -224,6 +226,7 @@ impl Course {
         let deliveries = draw.one_in(4).then(|| Deliveries::drawn(&mut draw, &workload.config, FAULTY));
         let deliveries = deliveries.map(|it| it.promoted(&mut Draw::new(seed, "promoted early")));
         let deliveries = deliveries.map(|it| it.narrowed(&mut Draw::new(seed, "narrow limits")));
+        let deliveries = deliveries.map(|it| it.misconfigured(&mut Draw::new(seed, "bad settings")));
         let mut draw = Draw::new(seed, "clock");
         let clock = draw.one_in(6).then(|| {
             let back = draw.ms(1000, 3_600_000);
@@ -249,6 +252,7 @@ impl Course {
         let mut crashes = sim.crashes();
         let life = Arc::new(AtomicU32::new(0));
         let history = History::of(&sim, &workload.jobs);
+        let holders = two.then(|| Holders::of(&sim));
         restarts::counted(&sim, tally.clone());
         let trace = is_traced.then(|| Trace::of(&sim));
         let invariants = Invariants::watching(&sim, life.clone(), deliveries.as_ref(), &guests, !clock_is_set);
@@ -321,6 +325,7 @@ impl Course {
         volcano.abort();
         seen.extend(found);
         seen.extend(lists::needless(&sim, watches));
+        seen.extend(holders.into_iter().flat_map(|holders| holders.not_fenced(&sim)));
         seen.extend(invariants.found());
         seen.extend(invariants.lost_successes(&sim));
         seen.extend(invariants.made_again(&sim));
@@ -338,6 +343,7 @@ impl Course {
         if faulty.is_zero() {
             seen.extend(workload.over_budget(&sim));
         }
+        tally.add("a job ended by its limit of time", workload.ended_by_their_limit(&history));
         let unknown = invariants.unknown_successes(&sim);
         let quiet = || workload.quiet().filter(|job| !unknown.contains(job.name()));
         let ends = quiet().map(|job| (job.name().to_owned(), End::of(&sim, &history, job))).collect();

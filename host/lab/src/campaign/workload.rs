@@ -47,6 +47,7 @@ impl Workload {
         workload.index(&mut Draw::new(seed, "indexed"), calm);
         workload.invite(&mut Draw::new(seed, "guests"), guests, calm);
         if !calm {
+            workload.limit(&mut Draw::new(seed, "time limits"));
             let busy: Vec<_> = workload.jobs.iter().filter(|job| job.namespace() == BUSY).cloned().collect();
             workload.deeds.extend(deeds::drawn(&mut Draw::new(seed, "deeds"), &busy));
             workload.deeds.extend(gangs::deeds(seed, workload.config.gang_scheduler, &busy));
@@ -87,6 +88,28 @@ impl Workload {
         let job = draw.of(&FRAMEWORKS)(draw, params, &self.config);
         self.deeds.push((draw.ms(0, 3000), Deed::Submit(job.manifest.clone())));
         self.jobs.push(job);
+    }
+
+    /// In some seeds, gives those that somebody interferes with a few seconds, where their kind has such a limit.
+    fn limit(&mut self, draw: &mut Draw) {
+        if !draw.one_in(10) {
+            return;
+        }
+        for job in self.jobs.iter_mut().filter(|job| job.namespace() == BUSY) {
+            let Some(limited) = job.ended_after(1 + draw.below(10)) else { continue };
+            for (_, deed) in &mut self.deeds {
+                if matches!(deed, Deed::Submit(manifest) if *manifest == job.manifest) {
+                    *deed = Deed::Submit(limited.clone());
+                }
+            }
+            job.manifest = limited;
+        }
+    }
+
+    /// How many jobs have ended since their time was over.
+    pub(super) fn ended_by_their_limit(&self, history: &History) -> u64 {
+        let is_late = |job: &&Job| history.known(job).status.to_string().contains("DeadlineExceeded");
+        self.jobs.iter().filter(is_late).count() as u64
     }
 
     /// Adds two copies of each guest: one that nobody interferes with, and one that somebody does.
