@@ -20,7 +20,7 @@ use troupe::{
 };
 
 #[path = "../bench/job.rs"]
-mod job;
+pub(crate) mod job;
 
 /// Plugins that have been asked nothing yet.
 fn plugins() -> Plugins {
