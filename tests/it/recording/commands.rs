@@ -134,6 +134,8 @@ fn inspecting_a_component_reports_what_it_is_and_what_it_takes() {
         text.contains("serves     PaddleJob (batch.paddlepaddle.org/v1, paddlejobs)\nroles      ps, worker, heter\n"),
         "{text}"
     );
+    // Whoever installs it sees that a kind and its plural belong together.
+    assert!(text.contains("owns       ConfigMap (v1, configmaps) with paddle-res-name\n"), "{text}");
 }
 
 #[test]
