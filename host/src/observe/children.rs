@@ -38,35 +38,34 @@ impl Children {
     /// Returns the children of the job with this uid in these watches: its own, and the pods of its batch/v1 Jobs.
     pub(crate) fn of(cache: &Cache, watches: &[WatchId], tombstones: &Tombstones, key: &JobKey, uid: &str) -> Self {
         let mut found = Self { pods: Vec::new(), others: Vec::new(), dependents: Vec::new(), unreadable: None };
-        found.add(cache, watches, tombstones, key, uid);
+        let mut places = Default::default();
+        found.add(cache, watches, tombstones, (key, uid), &mut places);
         let jobs = found.others.iter().filter(|child| child.kind == "Job");
         let jobs: Vec<_> = jobs.map(|child| child.uid.clone()).collect();
         let own = found.others.len();
         for uid in &jobs {
-            found.add(cache, watches, tombstones, key, uid);
+            found.add(cache, watches, tombstones, (key, uid), &mut places);
         }
         found.others.truncate(own);
         found.add_dependents(cache, watches, &key.namespace);
-        found.bound();
         found.pods.sort_by(|a, b| a.name.cmp(&b.name));
         found.others.sort_by(|a, b| (&a.kind, &a.name).cmp(&(&b.kind, &b.name)));
         found
     }
 
-    /// Leaves out the fields of what follows after [`MOST_KEPT`] bytes, and says so: the user has made objects of the job
-    /// that a framework keeps fields of.
-    fn bound(&mut self) {
+    /// Leaves out the fields of what comes after [`MOST_KEPT`] bytes, and says so. Jobs are the host's own, and a user has
+    /// not what is kept of them in his hands.
+    pub(crate) fn bound(&mut self) {
         let mut left = MOST_KEPT;
         let of_pods = self.dependents.iter_mut().map(|dependent| &mut dependent.object);
-        for child in self.others.iter_mut().chain(of_pods) {
-            let bytes = weight::child(child);
-            if bytes <= left {
-                left -= bytes;
-                continue;
+        let all = self.others.iter_mut().filter(|child| child.kind != "Job").chain(of_pods);
+        for child in all.filter(|child| !child.fields.is_empty()) {
+            left = if left > 0 { left.saturating_sub(weight::child(child)) } else { 0 };
+            if left == 0 {
+                let (path, message) = (format!("{} {}", child.kind, child.name), Self::too_much());
+                self.unreadable.get_or_insert(FieldError { path, message });
+                *child = Arc::new(without_fields(child));
             }
-            let (path, message) = (format!("{} {}", child.kind, child.name), Self::too_much());
-            self.unreadable.get_or_insert(FieldError { path, message });
-            *child = Arc::new(Child { fields: BTreeMap::new(), ..Child::clone(child) });
         }
     }
 
@@ -102,7 +101,14 @@ impl Children {
         self.dependents.sort_by_cached_key(order);
     }
 
-    fn add(&mut self, cache: &Cache, watches: &[WatchId], tombstones: &Tombstones, key: &JobKey, uid: &str) {
+    fn add(
+        &mut self,
+        cache: &Cache,
+        watches: &[WatchId],
+        tombstones: &Tombstones,
+        (key, uid): (&JobKey, &str),
+        (of_pods, of_others): &mut (Places, Places),
+    ) {
         let tables = watches.iter().filter_map(|id| cache.table(*id));
         for object in tables.flat_map(|table| table.owned_by(&key.namespace, uid)) {
             self.unreadable = self.unreadable.take().or_else(|| object.unreadable.clone());
@@ -112,26 +118,46 @@ impl Children {
                 Held::Job(_) => {}
             }
         }
-        let (mut pods, mut others) = (Graves::of(&mut self.pods), Graves::of(&mut self.others));
         for held in tombstones.owned_by(key, watches, uid) {
             match held {
-                Held::Pod(pod) => pods.bury(pod, |live| live.uid == pod.uid && !live.phase.is_terminal()),
-                Held::Child(child) => others.bury(child, |live| live.uid == child.uid && !live.job_is_over()),
+                Held::Pod(pod) => {
+                    let is_behind = |live: &Pod| live.uid == pod.uid && !live.phase.is_terminal();
+                    of_pods.bury(&mut self.pods, pod, is_behind, || pod.clone());
+                }
+                Held::Child(child) => {
+                    let is_behind = |live: &Child| live.uid == child.uid && !live.job_is_over();
+                    of_others.bury(&mut self.others, child, is_behind, || child.clone());
+                }
                 Held::Job(_) => {}
             }
         }
         // A list does not show how what it lacks has ended. Until another watch shows the deletion, too, it has no tombstone.
         for over in cache.ended_elsewhere(watches, &key.namespace, uid) {
-            others.bury(&Arc::new(Child { terminating: true, ..Child::clone(over) }), |_| false);
+            let tombstone = || Arc::new(Child { terminating: true, ..Child::clone(over) });
+            of_others.bury(&mut self.others, over, |_| false, tombstone);
         }
     }
 }
 
-/// Children of one form, to which tombstones are added.
-struct Graves<'a, T: Named> {
-    children: &'a mut Vec<Arc<T>>,
-    /// The place of each by kind and name; empty until there is a tombstone.
-    places: BTreeMap<(String, String), usize>,
+/// Returns the child with nothing kept of it.
+fn without_fields(child: &Child) -> Child {
+    Child {
+        api_version: child.api_version.clone(),
+        kind: child.kind.clone(),
+        name: child.name.clone(),
+        uid: child.uid.clone(),
+        resource_version: child.resource_version.clone(),
+        terminating: child.terminating,
+        fields: BTreeMap::new(),
+    }
+}
+
+/// The places of children of one form by kind and name, once there is a tombstone.
+#[derive(Default)]
+struct Places {
+    by_name: BTreeMap<(String, String), usize>,
+    /// So many of the children are among them.
+    known: usize,
 }
 
 /// What has a name that no other of its kind has.
@@ -151,31 +177,32 @@ impl Named for Child {
     }
 }
 
-impl<'a, T: Named> Graves<'a, T> {
-    fn of(children: &'a mut Vec<Arc<T>>) -> Self {
-        Self { children, places: BTreeMap::new() }
-    }
-
-    /// Adds the tombstone if no object has its name. If a live object reuses the name, ignores the tombstone. If it is the
-    /// same object without its end, its watch is behind another's: the tombstone takes its place.
-    fn bury(&mut self, tombstone: &Arc<T>, is_behind: impl Fn(&T) -> bool) {
-        if self.places.is_empty() {
-            for (place, child) in self.children.iter().enumerate() {
-                // Two watches may show the same object.
-                self.places.entry(child.kind_and_name()).or_insert(place);
-            }
+impl Places {
+    /// Adds a tombstone if no child has its name. If a live child reuses the name, ignores the tombstone. If it is the same
+    /// object without its end, its watch is behind another's: the tombstone takes its place.
+    fn bury<T: Named>(
+        &mut self,
+        children: &mut Vec<Arc<T>>,
+        of: &T,
+        is_behind: impl Fn(&T) -> bool,
+        tombstone: impl FnOnce() -> Arc<T>,
+    ) {
+        for (place, child) in children.iter().enumerate().skip(self.known) {
+            // Two watches may show the same object.
+            self.by_name.entry(child.kind_and_name()).or_insert(place);
         }
-        match self.places.entry(tombstone.kind_and_name()) {
+        match self.by_name.entry(of.kind_and_name()) {
             Entry::Vacant(place) => {
-                place.insert(self.children.len());
-                self.children.push(tombstone.clone());
+                place.insert(children.len());
+                children.push(tombstone());
             }
             Entry::Occupied(place) => {
-                let known = &mut self.children[*place.get()];
+                let known = &mut children[*place.get()];
                 if is_behind(known) {
-                    *known = tombstone.clone();
+                    *known = tombstone();
                 }
             }
         }
+        self.known = children.len();
     }
 }

@@ -50,15 +50,11 @@ pub(crate) enum LeftOut {
 impl<'de> Deserialize<'de> for Decoded {
     /// Decodes a field of any depth.
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        decoded(from, MOST_BYTES)
+        let mut bounds = Bounds::default();
+        let value = Level { left: MOST_LEVELS, bounds: &mut bounds }.deserialize(from)?;
+        let first = bounds.first.map(|(why, steps)| why.at(path(&steps)));
+        Ok(Self { value, left_out: if bounds.left == 0 { Some(LeftOut::TooMuch(MOST_BYTES)) } else { first } })
     }
-}
-
-fn decoded<'de, D: Deserializer<'de>>(from: D, most: usize) -> Result<Decoded, D::Error> {
-    let mut bounds = Bounds::of(most);
-    let value = Level { left: MOST_LEVELS, bounds: &mut bounds }.deserialize(from)?;
-    let first = bounds.first.map(|(why, steps)| why.at(path(&steps)));
-    Ok(Decoded { value, left_out: if bounds.left == 0 { Some(LeftOut::TooMuch(most)) } else { first } })
 }
 
 /// Decodes a text of any depth.
@@ -66,24 +62,13 @@ fn decoded<'de, D: Deserializer<'de>>(from: D, most: usize) -> Result<Decoded, D
 /// # Errors
 /// If the text is no JSON.
 pub(crate) fn value(text: &str) -> Result<Decoded, serde_json::Error> {
-    value_within(text, MOST_BYTES)
-}
-
-/// Decodes a text of any depth to at most so many bytes of values.
-///
-/// # Errors
-/// If the text is no JSON.
-pub(crate) fn value_within(text: &str, most: usize) -> Result<Decoded, serde_json::Error> {
-    let mut from = serde_json::Deserializer::from_str(text);
-    let decoded = decoded(&mut from, most)?;
-    from.end()?;
-    Ok(decoded)
+    serde_json::from_str(text)
 }
 
 /// Returns whether the text is a JSON object that [`value`] decodes with nothing left out. Decodes nothing.
 pub(crate) fn is_object(text: &str) -> bool {
     let mut from = serde_json::Deserializer::from_str(text);
-    let scan = Scan { left: MOST_LEVELS, bounds: &mut Bounds::of(MOST_BYTES) };
+    let scan = Scan { left: MOST_LEVELS, bounds: &mut Bounds::default() };
     text.trim_start().starts_with('{') && scan.deserialize(&mut from).and_then(|()| from.end()).is_ok()
 }
 
@@ -125,11 +110,13 @@ impl Why {
     }
 }
 
-impl Bounds {
-    fn of(most: usize) -> Self {
-        Self { left: most, first: None }
+impl Default for Bounds {
+    fn default() -> Self {
+        Self { left: MOST_BYTES, first: None }
     }
+}
 
+impl Bounds {
     /// Counts a text. Returns whether there is room for it.
     fn text(&mut self, text: &str) -> bool {
         self.has_room(text.len())

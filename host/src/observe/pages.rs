@@ -14,11 +14,13 @@ const MOST_BYTES: usize = 32 << 20;
 #[derive(Debug)]
 pub(crate) struct Pages {
     limit: u32,
+    /// The limit whatever the bytes of a page: a slow API server answers for no more in time.
+    most: u32,
 }
 
 impl Default for Pages {
     fn default() -> Self {
-        Self { limit: MOST }
+        Self { limit: MOST, most: MOST }
     }
 }
 
@@ -37,8 +39,19 @@ impl Pages {
     pub(crate) fn read(&mut self, objects: usize, bytes: usize) {
         if objects > 0 {
             let fit = objects.saturating_mul(WANTED) / bytes.max(1);
-            self.limit = u32::try_from(fit).unwrap_or(MOST).clamp(1, MOST);
+            self.limit = u32::try_from(fit).unwrap_or(MOST).clamp(1, self.most);
         }
+    }
+
+    /// Lowers the limit after a page that did not come in time.
+    pub(crate) fn was_too_slow(&mut self) {
+        self.was_too_large();
+        self.most = self.limit;
+    }
+
+    /// Raises the limit after a whole list that came in time.
+    pub(crate) fn all_came(&mut self) {
+        self.most = (self.most * 2).min(MOST);
     }
 
     /// Lowers the limit after a page that was too large.
@@ -73,5 +86,21 @@ mod tests {
             limits.push(pages.limit());
         }
         assert_eq!(limits, [500, 31, 1]);
+    }
+
+    #[test]
+    fn pages_that_are_too_slow_stay_small_until_a_list_is_whole() {
+        let mut pages = Pages::default();
+        pages.was_too_slow();
+        for _ in 0..3 {
+            pages.read(31, 31 * 2_000);
+            assert_eq!(pages.limit(), 31);
+        }
+        pages.all_came();
+        pages.read(31, 31 * 2_000);
+        assert_eq!(pages.limit(), 62);
+        (0..9).for_each(|_| pages.all_came());
+        pages.read(31, 31 * 2_000);
+        assert_eq!(pages.limit(), 500);
     }
 }

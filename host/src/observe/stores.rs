@@ -44,7 +44,8 @@ pub enum Observed {
     InDoubt(Doubt),
     /// The job does not exist.
     Gone,
-    /// No jobs of its kind have been listed: it may not exist. The list wakes all that there are.
+    /// The watch of its kind shows nothing now: it has not listed yet, or the kind is not served or forbidden. The next
+    /// list wakes every job.
     Unlisted,
     /// The plugin with this digest is not loaded yet.
     Loading(Digest),
@@ -249,6 +250,7 @@ impl Stores {
         let mut children = Children::of(&inner.cache, watches, &inner.tombstones, key, &job.uid);
         let workloads = layout.workloads_of(&key.kind, digest.as_ref()).and_then(|watch| inner.cache.table(watch));
         let of_queue = workloads.is_some_and(|table| table.listed == Listed::Yes).then(|| children.take_workloads());
+        children.bound();
         let taken = inner.cache.taken(watches, key, &job.uid);
         let reports = inner.reports.of(&children.others, now);
         inner.records.recall_made(key, &mut ledger);

@@ -293,7 +293,7 @@ impl Watch {
             params.limit = Some(pages.limit());
             let page = self.page(&params, pages).await;
             if let Err(WatchError::NoAnswer(_)) = &page {
-                pages.was_too_large();
+                pages.was_too_slow();
             }
             let page = match page {
                 Ok(page) => page,
@@ -318,6 +318,7 @@ impl Watch {
                 info!(kind = self.spec.resource.plural, objects = objects.len(), version, "listed");
                 self.wake(self.stores.replace(self.id, objects, version));
                 position.listed(version);
+                pages.all_came();
                 return Ok(());
             }
         }

@@ -53,7 +53,8 @@ pub fn another(framework: &str, mark: &str) -> Vec<u8> {
     marked(Plugins::built_in(framework).expect("it comes with the host"), mark)
 }
 
-/// Two hosts read a source that is refused no more often in two minutes: it was refused first at least 100 s before.
+/// At rest, two hosts together read a refused source at most this often in two minutes: it was refused first at least 100 s
+/// before, and each wait is twice as long as the last.
 const MOST_READS: usize = 4;
 
 /// A setting that no plugin has.

@@ -1,4 +1,4 @@
-//! Of two hosts one may write: the one that holds the lease when the request leaves it.
+//! Of two hosts one may write: the one that holds the lease when it sends the request.
 
 use super::hosts::is_host;
 use jiff::Timestamp;
@@ -23,14 +23,14 @@ impl Holders {
         Self(holders)
     }
 
-    /// S9: no write leaves a host after another has taken its lease. One that was on its way may still arrive.
+    /// S9: a host sends no write before it has the lease, nor after another has taken it. One that was on its way may still arrive.
     pub(super) fn not_fenced(&self, sim: &Sim) -> Vec<String> {
         let holders = self.0.lock();
         let holder = |at: Timestamp| holders.iter().rev().find(|(since, _)| *since < at).map(|(_, holder)| &**holder);
         let requests = sim.requests();
         let writes =
             requests.iter().filter(|made| made.is_write() && made.resource != "leases" && is_host(&made.actor));
-        let wrong = writes.filter(|made| holder(made.sent).is_some_and(|holder| holder != made.actor));
+        let wrong = writes.filter(|made| holder(made.sent).is_none_or(|holder| holder != made.actor));
         wrong
             .map(|made| format!("{} S9: {} {} of {} without the lease", made.sent, made.what(), made.name, made.actor))
             .collect()

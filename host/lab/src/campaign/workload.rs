@@ -106,7 +106,7 @@ impl Workload {
         }
     }
 
-    /// How many jobs have ended since their time was over.
+    /// How many jobs have ended because their time was over.
     pub(super) fn ended_by_their_limit(&self, history: &History) -> u64 {
         let is_late = |job: &&Job| history.known(job).status.to_string().contains("DeadlineExceeded");
         self.jobs.iter().filter(is_late).count() as u64

@@ -301,15 +301,20 @@ fn nothing_is_kept_of_a_job_that_went_before_its_kind_was_listed() {
 fn the_fields_of_a_jobs_children_take_no_more_than_a_pass_may_hold() {
     let shown = Shown::nothing();
     shown.has("Tale", &tale("u", 2));
+    let large = json!({ "x": "y".repeat(3 << 19) });
     for number in 0..12 {
-        let job = of_job(&format!("hamlet-{number:02}"), 3, "u");
-        shown.has("Job", &with(job, "status", json!({ "x": "y".repeat(3 << 19) })));
+        let service = of_job(&format!("hamlet-{number:02}"), 3, "u");
+        shown.has("Service", &with(service, "spec", large.clone()));
     }
+    shown.has("Job", &with(of_job("hamlet-stage", 3, "u"), "status", large));
     let snapshot = shown.snapshot();
-    let whole = snapshot.children.iter().filter(|child| !child.fields.is_empty()).count();
-    assert_eq!((snapshot.children.len(), whole), (12, 10));
-    let wrong = snapshot.unreadable.unwrap();
-    assert_eq!(wrong.path, "Job hamlet-10");
+    let whole = |kind: &str| {
+        let of_kind = snapshot.children.iter().filter(|child| child.kind == kind);
+        of_kind.filter(|child| !child.fields.is_empty()).count()
+    };
+    assert_eq!((snapshot.children.len(), whole("Service"), whole("Job")), (13, 10, 1));
+    let wrong = snapshot.unreadable.as_ref().unwrap();
+    assert_eq!(wrong.path, "Service hamlet-10");
     assert!(wrong.message.starts_with("the objects of the job have more than 16 MiB"), "{}", wrong.message);
 }
 

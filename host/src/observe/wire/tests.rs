@@ -100,6 +100,18 @@ fn of_a_child_whose_fields_take_too_much_memory_none_is_kept_and_its_job_says_so
     assert!(wrong.message.ends_with("take more than 2 MiB of memory"), "{}", wrong.message);
 }
 
+// What a framework does not keep of its launcher is no matter of its size: a user may have thousands of variables there.
+#[test]
+fn only_what_is_kept_of_a_child_is_weighed() {
+    let env: Vec<_> = (0..8000).map(|number| json!({ "name": format!("V{number}"), "value": "v" })).collect();
+    let template = json!({ "spec": { "containers": [{ "env": env }], "nodeSelector": { "zone": "a" } } });
+    let object = json!({ "metadata": metadata_of("l"), "spec": { "suspend": false, "template": template } });
+    let keep = ["/spec/suspend", "/spec/template/spec/nodeSelector"].map(String::from).to_vec();
+    let object = read(Purpose::Children(keep), "Job", &object);
+    let Held::Child(child) = &object.held else { panic!("a child") };
+    assert_eq!((object.unreadable.as_ref(), child.fields.len()), (None, 2));
+}
+
 // A list and a watch decode such a job in the same way, and nothing that reads it later fails.
 #[test]
 fn a_job_with_a_name_that_json_readers_reserve_is_reported_and_the_rest_of_it_is_read() {
