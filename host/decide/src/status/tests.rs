@@ -148,3 +148,28 @@ fn counts_are_folded_for_longer_the_more_jobs_there_are_to_look_at() {
     let seconds = [0, 19, 20, 60, 100, 10_000, usize::MAX].map(|busy| fold(busy).as_secs());
     assert_eq!(seconds, [1, 1, 2, 4, 5, 5, 5]);
 }
+
+// Finding 18: the original's column shows the last condition whatever its status, which is wrong in five of these.
+#[test]
+fn the_state_of_a_job_with_conditions_is_the_last_that_is_true() {
+    let states: [(&[(&str, &str)], &str); 11] = [
+        (&[("Created", "True")], "Created"),
+        (&[("Created", "True"), ("Running", "True")], "Running"),
+        (&[("Created", "True"), ("Running", "False"), ("Restarting", "True")], "Restarting"),
+        (&[("Created", "True"), ("Suspended", "True")], "Suspended"),
+        (&[("Created", "True"), ("Suspended", "True"), ("Running", "False")], "Suspended"),
+        (&[("Created", "True"), ("Suspended", "False")], "Created"),
+        (&[("Created", "True"), ("Running", "True"), ("Suspended", "False")], "Running"),
+        (&[("Created", "True"), ("Running", "False"), ("Succeeded", "True")], "Succeeded"),
+        (&[("Created", "True"), ("Succeeded", "True"), ("Running", "False")], "Succeeded"),
+        (&[("Created", "True"), ("Running", "False"), ("Failed", "True")], "Failed"),
+        (&[("Created", "True"), ("Failed", "True"), ("Running", "False")], "Failed"),
+    ];
+    for (conditions, state) in states {
+        // The host's own come behind them.
+        let all = conditions.iter().chain(&[("Waiting", "True")]);
+        let all: Vec<_> = all.map(|(kind, is)| json!({ "type": kind, "status": is })).collect();
+        let status = json!({ "conditions": all });
+        assert_eq!(step_beside("launcher: 1 of 2", &status), state, "{conditions:?}");
+    }
+}
