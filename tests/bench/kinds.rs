@@ -1,9 +1,12 @@
 //! What one pass costs in the plugin of each kind of job, for 10 pods that run: `cargo bench -p tests --bench kinds` prints a
 //! row for each kind, with medians of fresh instances, and the instructions (fuel), which are the same on every machine.
 
+mod calls;
+
+use calls::judged;
 use decide::{
-    Outlook, Snapshot, names,
-    plan::{Answer, Backing, Body, Plan},
+    Snapshot, names,
+    plan::{Backing, Plan},
     snapshot::{ContainerState, ContainerStatus, Job, Pod, PodPhase},
     testkit,
 };
@@ -132,18 +135,6 @@ fn pod(name: &str, now: jiff::Timestamp) -> Arc<Pod> {
 
 fn planned(plugins: &Plugins, snapshot: &Snapshot) -> Arc<Plan> {
     block_on(plugins.plan(snapshot)).unwrap_or_else(|error| panic!("{}: {error:?}", snapshot.kind.kind))
-}
-
-fn judged(plugins: &Plugins, snapshot: &Snapshot, plan: &Arc<Plan>) {
-    let bound = plan.objects.iter().filter(|object| object.body == Body::Bound);
-    let wanted: Vec<String> = bound.map(|object| object.key.clone()).collect();
-    let answer = block_on(plugins.judge(
-        snapshot,
-        plan,
-        &wanted,
-        Outlook { suspended: false, waiting: None, criteria_met: None },
-    ));
-    assert!(matches!(answer, Answer::Judged { .. }), "{}: {answer:?}", snapshot.kind.kind);
 }
 
 /// The fuel of each function so far, over all plugins: one is asked at a time.

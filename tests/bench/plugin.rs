@@ -3,11 +3,13 @@
 //! `cargo bench -p tests --bench plugin`. The goal for 10 pods is a median of 50 us for bind and judge, 180 us for all
 //! three.
 
+mod calls;
 mod job;
 
+use calls::judged;
 use decide::{
-    Outlook, Snapshot,
-    plan::{Answer, Body, Plan},
+    Snapshot,
+    plan::{Body, Plan},
 };
 use divan::Bencher;
 use futures::executor::block_on;
@@ -55,19 +57,7 @@ fn plan_bind_and_judge(bencher: Bencher<'_, '_>, pods: u32) {
 }
 
 fn planned(plugins: &Plugins, snapshot: &Snapshot) -> Arc<Plan> {
-    block_on(plugins.plan(snapshot)).expect("the job is right")
-}
-
-fn judged(plugins: &Plugins, snapshot: &Snapshot, plan: &Arc<Plan>) -> Answer {
-    let bound = plan.objects.iter().filter(|object| object.body == Body::Bound);
-    let wanted: Vec<String> = bound.map(|object| object.key.clone()).collect();
-    assert!(!wanted.is_empty());
-    let answer = block_on(plugins.judge(
-        snapshot,
-        plan,
-        &wanted,
-        Outlook { suspended: false, waiting: None, criteria_met: None },
-    ));
-    assert!(matches!(&answer, Answer::Judged { bindings, .. } if bindings.bodies.len() == wanted.len()));
-    answer
+    let plan = block_on(plugins.plan(snapshot)).expect("the job is right");
+    assert!(plan.objects.iter().any(|object| object.body == Body::Bound), "there is something to bind");
+    plan
 }

@@ -1,6 +1,7 @@
 //! What a pass takes from the host's allocator, counted and not measured: the same build and the same job take the same
 //! everywhere. The budgets are somewhat above what it was when they were written down.
 
+use crate::job;
 use allocation_counter::{AllocationInfo, measure};
 use decide::{Outlook, Snapshot, Write, build, decide, decision::Action, plan::Answer, snapshot::Child};
 use futures::executor::block_on;
@@ -18,9 +19,6 @@ use troupe::{
         warnings::FieldValidation,
     },
 };
-
-#[path = "../bench/job.rs"]
-pub(crate) mod job;
 
 /// Plugins that have been asked nothing yet.
 fn plugins() -> Plugins {

@@ -8,6 +8,8 @@ mod author;
 mod book;
 mod budget;
 mod by_hand;
+#[path = "../bench/calls.rs"]
+mod calls;
 mod campaign;
 mod chart;
 mod cluster;
@@ -21,6 +23,8 @@ mod fuzz;
 mod host_ports;
 mod hostile;
 mod image;
+#[path = "../bench/job.rs"]
+mod job;
 mod kubectl;
 mod languages;
 mod lease;
