@@ -143,8 +143,8 @@ pub struct Passed {
 }
 
 impl Context {
-    /// Runs one pass over one job: decides from one snapshot, writes, and reads nothing back. `None`: the job is gone, or no job of
-    /// its kind is known yet.
+    /// Runs one pass over one job: decides from one snapshot, writes, and reads nothing back. `None`: the job is gone, or
+    /// no job of its kind is known yet.
     pub(crate) async fn reconcile(&self, key: &JobKey) -> Result<Option<Wake>, ReconcileError> {
         match self.pass_over(key).await {
             Reconciled::Gone | Reconciled::Unlisted => Ok(None),

@@ -53,8 +53,8 @@ impl Children {
         found
     }
 
-    /// Leaves out the fields of what comes after [`MOST_KEPT`] bytes, and says so. Jobs are the host's own, and a user has
-    /// not what is kept of them in his hands.
+    /// Leaves out the fields of what comes after [`MOST_KEPT`] bytes, and reports the first such object. Jobs stay whole:
+    /// the host makes them, and a user does not decide how large their kept fields are.
     pub(crate) fn bound(&mut self) {
         let mut left = MOST_KEPT;
         let of_pods = self.dependents.iter_mut().map(|dependent| &mut dependent.object);
@@ -62,18 +62,10 @@ impl Children {
         for child in all.filter(|child| !child.fields.is_empty()) {
             left = if left > 0 { left.saturating_sub(weight::child(child)) } else { 0 };
             if left == 0 {
-                let (path, message) = (format!("{} {}", child.kind, child.name), Self::too_much());
-                self.unreadable.get_or_insert(FieldError { path, message });
+                self.unreadable.get_or_insert_with(|| too_much(child));
                 *child = Arc::new(without_fields(child));
             }
         }
-    }
-
-    fn too_much() -> String {
-        format!(
-            "the objects of the job have more than {} MiB of data that its plugin reads: delete some",
-            MOST_KEPT >> 20
-        )
     }
 
     /// Takes the Workloads out.
@@ -137,6 +129,14 @@ impl Children {
             of_others.bury(&mut self.others, over, |_| false, tombstone);
         }
     }
+}
+
+/// Returns the error of the first child that there is no room for.
+fn too_much(child: &Child) -> FieldError {
+    let most = MOST_KEPT >> 20;
+    let message =
+        format!("the objects of the job have more than {most} MiB of data that its plugin reads: delete some");
+    FieldError { path: format!("{} {}", child.kind, child.name), message }
 }
 
 /// Returns the child with nothing kept of it.

@@ -21,7 +21,8 @@ const TOLD: usize = 6;
 /// 256 KiB, takes half as much if it is a list of environment variables.
 pub(crate) const MOST_BYTES: usize = 8 << 20;
 
-/// serde_json reads a map that begins with this name as the text that is its value (`RawValue`), and fails if there is none.
+/// serde_json reads a map that begins with this name as the text that is its value (`RawValue`), and fails if there is
+/// none.
 const RESERVED: &str = "$serde_json::private::RawValue";
 
 /// A decoded value, and what was left out of it.
@@ -52,7 +53,7 @@ impl<'de> Deserialize<'de> for Decoded {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         let mut bounds = Bounds::default();
         let value = Level { left: MOST_LEVELS, bounds: &mut bounds }.deserialize(from)?;
-        let first = bounds.first.map(|(why, steps)| why.at(path(&steps)));
+        let first = bounds.first.map(|(left_out, steps)| left_out(path(&steps)));
         Ok(Self { value, left_out: if bounds.left == 0 { Some(LeftOut::TooMuch(MOST_BYTES)) } else { first } })
     }
 }
@@ -91,24 +92,11 @@ struct Bounds {
     /// The bytes that further values may take. At 0 nothing further is decoded.
     left: usize,
     /// The first value that was left out for another reason, with the steps to it, the innermost step first.
-    first: Option<(Why, Vec<String>)>,
+    first: Option<(AtPath, Vec<String>)>,
 }
 
-/// Why a value at a place was left out.
-#[derive(Clone, Copy)]
-enum Why {
-    TooDeep,
-    Reserved,
-}
-
-impl Why {
-    fn at(self, path: String) -> LeftOut {
-        match self {
-            Self::TooDeep => LeftOut::TooDeep(path),
-            Self::Reserved => LeftOut::Reserved(path),
-        }
-    }
-}
+/// Says of a path why the value there was left out.
+type AtPath = fn(String) -> LeftOut;
 
 impl Default for Bounds {
     fn default() -> Self {
@@ -164,7 +152,7 @@ impl Level<'_> {
         if self.left > 0 {
             return decoded;
         }
-        self.bounds.first.get_or_insert((Why::TooDeep, vec![]));
+        self.bounds.first.get_or_insert((LeftOut::TooDeep, vec![]));
         Value::Null
     }
 }
@@ -241,7 +229,7 @@ impl<'de> Visitor<'de> for Level<'_> {
             let Some(key) = entries.next_key::<String>()? else { return Ok(Value::Object(map)) };
             if key == RESERVED {
                 entries.next_value::<IgnoredAny>()?;
-                self.bounds.first.get_or_insert((Why::Reserved, vec![]));
+                self.bounds.first.get_or_insert((LeftOut::Reserved, vec![]));
                 continue;
             }
             self.bounds.text(&key);

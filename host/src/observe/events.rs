@@ -77,13 +77,16 @@ impl Follower {
             failures = if began.elapsed() >= LASTING { 0 } else { failures + 1 };
             let wait = if failures == 0 { Duration::ZERO } else { self.back_off.after(failures) };
             let now = Instant::now();
-            match &step {
-                Err(error) if error.is_forbidden() => forbidden.again(now),
-                _ => forbidden.ended(),
-            }
+            let has_no_right = match &step {
+                Err(WatchError::Client(error)) => forbidden.is_for_good(error, now),
+                _ => {
+                    forbidden.ended();
+                    false
+                }
+            };
             match step {
                 Ok(()) => sleep(wait).await,
-                Err(error) if forbidden.lacks_right_in(now).is_zero() || matches!(error, WatchError::NoSuchKind(_)) => {
+                Err(error) if has_no_right || matches!(error, WatchError::NoSuchKind(_)) => {
                     info!(error = chain(&error), "what schedulers say in events is not shown");
                     sleep(OPTIONAL_AGAIN).await;
                 }

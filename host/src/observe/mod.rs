@@ -8,6 +8,7 @@ pub(crate) mod decode;
 mod departures;
 pub(crate) mod events;
 pub mod layout;
+mod observed;
 pub(crate) mod pages;
 pub(crate) mod position;
 pub(crate) mod records;

@@ -96,7 +96,7 @@ impl WatchError {
         }
     }
 
-    pub(super) fn is_forbidden(&self) -> bool {
+    fn is_forbidden(&self) -> bool {
         matches!(self, Self::Client(error) if is_forbidden(error))
     }
 

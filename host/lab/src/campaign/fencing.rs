@@ -23,7 +23,8 @@ impl Holders {
         Self(holders)
     }
 
-    /// S9: a host sends no write before it has the lease, nor after another has taken it. One that was on its way may still arrive.
+    /// S9: a host sends no write before it has the lease, nor after another has taken it. One that was on its way may
+    /// still arrive.
     pub(super) fn not_fenced(&self, sim: &Sim) -> Vec<String> {
         let holders = self.0.lock();
         // Within one instant of virtual time the order is not known.

@@ -224,9 +224,11 @@ impl Course {
         let workload = Workload::drawn(seed, false, guests);
         let mut draw = Draw::new(seed, "deliveries");
         let deliveries = draw.one_in(4).then(|| Deliveries::drawn(&mut draw, &workload.config, FAULTY));
-        let deliveries = deliveries.map(|it| it.promoted(&mut Draw::new(seed, "promoted early")));
-        let deliveries = deliveries.map(|it| it.narrowed(&mut Draw::new(seed, "narrow limits")));
-        let deliveries = deliveries.map(|it| it.misconfigured(&mut Draw::new(seed, "bad settings")));
+        let deliveries = deliveries.map(|it| {
+            it.promoted(&mut Draw::new(seed, "promoted early"))
+                .narrowed(&mut Draw::new(seed, "narrow limits"))
+                .misconfigured(&mut Draw::new(seed, "bad settings"))
+        });
         let mut draw = Draw::new(seed, "clock");
         let clock = draw.one_in(6).then(|| {
             let back = draw.ms(1000, 3_600_000);

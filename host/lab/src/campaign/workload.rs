@@ -10,7 +10,7 @@ use super::{
     neighbours, scaled,
     tally::Tally,
 };
-use serde_json::json;
+use serde_json::{Value, json};
 use sim::{Life, RequestRecord, Sim};
 use std::{collections::BTreeSet, time::Duration};
 use tokio::task::JoinSet;
@@ -97,11 +97,7 @@ impl Workload {
         }
         for job in self.jobs.iter_mut().filter(|job| job.namespace() == BUSY) {
             let Some(limited) = job.ended_after(1 + draw.below(10)) else { continue };
-            for (_, deed) in &mut self.deeds {
-                if matches!(deed, Deed::Submit(manifest) if *manifest == job.manifest) {
-                    *deed = Deed::Submit(limited.clone());
-                }
-            }
+            submit_instead(&mut self.deeds, &job.manifest, &limited);
             job.manifest = limited;
         }
     }
@@ -135,11 +131,7 @@ impl Workload {
             let namespace = if job.namespace() == QUIET { QUIET } else { BUSY };
             let is_edited = namespace == BUSY && !calm;
             let indexed = indexed(draw, JobParams { namespace, number, sound: calm, is_edited });
-            for (_, deed) in &mut self.deeds {
-                if matches!(deed, Deed::Submit(manifest) if *manifest == job.manifest) {
-                    *deed = Deed::Submit(indexed.manifest.clone());
-                }
-            }
+            submit_instead(&mut self.deeds, &job.manifest, &indexed.manifest);
             *job = indexed;
         }
     }
@@ -214,5 +206,14 @@ impl Workload {
             }
         }
         over
+    }
+}
+
+/// Has users submit another manifest where they would have submitted this one.
+fn submit_instead(deeds: &mut [(Duration, Deed)], this: &Value, other: &Value) {
+    for (_, deed) in deeds {
+        if matches!(deed, Deed::Submit(manifest) if manifest == this) {
+            *deed = Deed::Submit(other.clone());
+        }
     }
 }
