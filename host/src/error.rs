@@ -16,6 +16,14 @@ pub fn chain(error: &(dyn Error + 'static)) -> String {
     text
 }
 
+/// Returns at most `most` bytes of a text, of whole characters; `...` ends one that was cut.
+pub(crate) fn cut(text: &str, most: usize) -> String {
+    if text.len() <= most {
+        return text.to_owned();
+    }
+    format!("{}...", &text[..text.floor_char_boundary(most.saturating_sub(3))])
+}
+
 fn message(error: &(dyn Error + 'static)) -> String {
     refusal(error).unwrap_or_else(|| error.to_string())
 }
@@ -52,6 +60,12 @@ mod tests {
         assert_eq!(chain(&refused()), "ServiceUnavailable: the server is busy");
         assert_eq!(chain(&Named(refused())), "failed to get configmap/x: ServiceUnavailable: the server is busy");
         assert_eq!(chain(&Unnamed(refused())), "failed to read the source: ServiceUnavailable: the server is busy");
+    }
+
+    #[test]
+    fn a_text_is_cut_between_characters() {
+        assert_eq!(cut("\u{e4}\u{e4}\u{e4}", 6), "\u{e4}\u{e4}\u{e4}");
+        assert_eq!(cut("\u{e4}\u{e4}\u{e4}\u{e4}", 6), "\u{e4}...");
     }
 
     #[test]

@@ -3,6 +3,7 @@
 
 use crate::{
     api::resource::Resource,
+    delivery,
     observe::{
         layout::{Purpose, WatchSpec},
         watch,
@@ -21,6 +22,7 @@ use decide::{
     vet::vet,
 };
 use futures::executor::block_on;
+use k8s_openapi::api::core::v1::ConfigMap;
 use sandbox::{Executor, Options, Plugins, source};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -146,8 +148,9 @@ pub fn recording(bytes: &[u8]) {
     }
 }
 
-/// A Plugin, the manifest of an artifact, a reference to one, and compressed bytes are read or refused.
+/// A Plugin, a ConfigMap, the manifest of an artifact, a reference to one, and compressed bytes are read or refused.
 pub fn artifact(bytes: &[u8]) {
+    is_kept(bytes);
     drop(serde_json::from_slice::<PluginSpec>(bytes));
     drop(registry::component_of(bytes, MOST_BYTES as u64));
     if let Ok(text) = std::str::from_utf8(bytes) {
@@ -155,6 +158,12 @@ pub fn artifact(bytes: &[u8]) {
         drop(registry::DockerConfig::parse(bytes));
     }
     drop(source::decompress(bytes, MOST_BYTES));
+}
+
+/// Reads the bytes as a ConfigMap: as the source of a component, and as what is kept of a plugin. Returns whether it is that:
+/// it has the host's mark, and a part of the component or where that is.
+pub fn is_kept(bytes: &[u8]) -> bool {
+    serde_json::from_slice::<ConfigMap>(bytes).is_ok_and(|map| delivery::fuzz::read(&map, MOST_BYTES))
 }
 
 /// Any bytes are loaded as a plugin or refused.

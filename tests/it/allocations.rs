@@ -3,7 +3,13 @@
 
 use crate::job;
 use allocation_counter::{AllocationInfo, measure};
-use decide::{Outlook, Snapshot, Write, build, decide, decision::Action, plan::Answer, snapshot::Child};
+use decide::{
+    Outlook, Snapshot, Write, build, decide,
+    decision::Action,
+    plan::{Answer, Bindings, Body, Gate, Object, Outcome, Plan, Role, Upkeep, Verdict},
+    snapshot::Child,
+    testkit,
+};
 use futures::executor::block_on;
 use sandbox::{Executor, Plugins};
 use serde_json::json;
@@ -168,4 +174,45 @@ fn a_job_of_ten_thousand_pods_takes_no_more_for_each_of_them() {
     let deciding = again(|| assert_eq!(decide(&snapshot, &said).actions, []));
     assert!(asking.count_total <= 27 * 10_000, "{asking:?}");
     assert!(deciding.count_total <= 20 * 10_000, "{deciding:?}");
+}
+
+/// Values of a field that open a gate: who finds it closed allocates each of them.
+const PHASES: usize = 100;
+
+/// A job of so many replicas, none of which is there, nor its Service: all wait for the same field of an object.
+fn held_back(replicas: u32) -> (Snapshot, Answer) {
+    let name = || testkit::text(&["JOB", "-w-", "INDEX"]);
+    let one_of = (0..PHASES).map(|phase| format!("Phase{phase}")).collect();
+    let after = vec![Gate::Field { key: "group".into(), at: "/status/phase".into(), one_of }];
+    let object = |key: &str, kind: &str, name, per_pod_of, after| Object {
+        key: key.into(),
+        api_version: "v1".into(),
+        kind: kind.into(),
+        name,
+        per_pod_of,
+        body: Body::Fixed(Arc::default(), vec![]),
+        upkeep: Upkeep::CreateOnly,
+        after,
+        remove_when: vec![],
+    };
+    let group = object("group", "Group", testkit::text(&["JOB"]), None, vec![]);
+    let service = object("service", "Service", name(), Some("w".into()), after.clone());
+    let role = Role { after, ..testkit::role("w", replicas, name(), json!({})) };
+    let plan = Arc::new(Plan { objects: vec![group, service], ..testkit::plan(vec![role]) });
+    let mut snapshot = testkit::snapshot(testkit::job("wide", "uid"));
+    snapshot.children.push(testkit::child("Group", "wide", &[]));
+    let verdict = Verdict::new(json!({}), "Starting", Outcome::Open);
+    (snapshot, Answer::Judged { plan, bindings: Bindings::default(), verdict })
+}
+
+// Section 4: nothing is counted once for each missing replica, which takes their square. Evaluated so often, this gate
+// would take a hundred allocations more for each of them.
+#[test]
+fn a_gate_is_evaluated_once_however_many_replicas_are_missing_behind_it() {
+    let [thousand, ten_thousand] = [1_000, 10_000].map(|replicas| {
+        let (snapshot, answer) = held_back(replicas);
+        again(|| assert_eq!(decide(&snapshot, &answer).actions, []))
+    });
+    assert!(ten_thousand.count_total <= 20 * 10_000, "{ten_thousand:?}");
+    assert!(ten_thousand.count_total <= 11 * thousand.count_total, "{thousand:?}, {ten_thousand:?}");
 }

@@ -121,9 +121,16 @@ fn bodies_are_small(api_version: &str, counted: &BTreeMap<String, usize>, bytes:
     }
 }
 
-/// The host's requests after its first lists, on average of a hundred such jobs at once, until all have ended.
-fn requests_of_a_hundred(job: &Value, run_for: &str) -> f64 {
-    const JOBS: u32 = 100;
+/// What came of jobs that were submitted at once.
+struct AtOnce {
+    /// The host's requests after its first lists, on average of the jobs.
+    requests: f64,
+    /// How each of them ended.
+    ends: Vec<Value>,
+}
+
+/// Runs so many such jobs at once until all have ended.
+fn at_once(job: &Value, run_for: &str, jobs: u32) -> AtOnce {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
     runtime.block_on(async {
         let plugins = campaign::plugins().unwrap();
@@ -139,15 +146,15 @@ fn requests_of_a_hundred(job: &Value, run_for: &str) -> f64 {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
         let before = sim.requests_of(HOST).len();
-        for number in 0..JOBS {
+        for number in 0..jobs {
             let mut one = job.clone();
             one["metadata"]["name"] = json!(format!("job-{number}"));
             sim.create(one);
         }
         tokio::time::sleep(Duration::from_secs(120)).await;
         let (version, kind) = (job["apiVersion"].as_str().unwrap(), job["kind"].as_str().unwrap());
-        let ended = |job: &&Value| !job["status"]["troupe"]["finished"].is_null();
-        assert_eq!(sim.list(version, kind, "default").iter().filter(ended).count(), JOBS as usize);
+        let ends: Vec<_> = sim.list(version, kind, "default").iter().map(|job| end_of(&job["status"])).collect();
+        assert_eq!(ends.iter().filter(|end| !end["outcome"].is_null()).count(), jobs as usize);
         let requests = sim.requests_of(HOST);
         task.abort();
         let mut counted: BTreeMap<String, u32> = BTreeMap::new();
@@ -155,7 +162,28 @@ fn requests_of_a_hundred(job: &Value, run_for: &str) -> f64 {
             *counted.entry(request.what()).or_default() += 1;
         }
         eprintln!("{counted:?}");
-        f64::from(counted.values().sum::<u32>()) / f64::from(JOBS)
+        AtOnce { requests: f64::from(counted.values().sum::<u32>()) / f64::from(jobs), ends }
+    })
+}
+
+/// How a job ended: what its status says without names and uids, and of times whether they are there.
+fn end_of(status: &Value) -> Value {
+    let conditions = status["conditions"].as_array().into_iter().flatten();
+    let conditions: Vec<_> = conditions.map(|it| ["type", "status", "reason"].map(|field| it[field].clone())).collect();
+    let roles = ["ps", "worker"].map(|role| {
+        let mut counts = status[role].clone();
+        let pods = counts.as_object_mut().and_then(|fields| fields.remove("refs"));
+        json!({ "counts": counts, "pods": pods.as_ref().and_then(Value::as_array).map(Vec::len) })
+    });
+    let has_times = ["startTime", "completionTime"].map(|time| status[time].is_string());
+    json!({
+        "phase": status["phase"],
+        "roles": roles,
+        "replicaStatuses": status["replicaStatuses"],
+        "conditions": conditions,
+        "hasTimes": has_times,
+        "headline": status["troupe"]["headline"],
+        "outcome": status["troupe"]["finished"]["outcome"],
     })
 }
 
@@ -204,22 +232,28 @@ fn a_lean_paddle_job_of_four_pods_has_no_services() {
     );
 }
 
-// The more jobs there are to look at, the longer counts are folded: a hundred at once cost no more than one by itself.
+// The more jobs there are to look at, the longer counts are folded: a hundred at once cost no more than one by itself, and
+// end in the same state.
 #[test]
-fn a_hundred_jobs_at_once_cost_no_more_each_than_one() {
+fn a_hundred_jobs_at_once_cost_no_more_each_than_one_and_end_as_it_does() {
     let paddle = json!({
         "apiVersion": "batch.paddlepaddle.org/v1", "kind": "PaddleJob", "metadata": { "name": "wide", "namespace": "default" },
         "spec": { "cleanPodPolicy": "Never", "ps": role(2), "worker": role(2) },
     });
-    let each = requests_of_a_hundred(&paddle, "2500ms");
-    // Section 4: 13, and the event `Created` that was asked for beside it.
-    assert!(each <= 14.0, "{each} requests a PaddleJob of four pods");
     let mpi = json!({
         "apiVersion": "kubeflow.org/v2beta1", "kind": "MPIJob", "metadata": { "name": "pi", "namespace": "default" },
         "spec": { "runPolicy": { "cleanPodPolicy": "None" }, "mpiReplicaSpecs": { "Launcher": role(1), "Worker": role(4) } },
     });
-    let each = requests_of_a_hundred(&mpi, "2500ms");
-    assert!(each <= 18.0, "{each} requests an MPIJob of a launcher and four workers");
+    // Section 4: 13 and 18, and the event `Created` of a PaddleJob that was asked for beside it.
+    for (job, most) in [(paddle, 14.0), (mpi, 18.0)] {
+        let (one, all) = (at_once(&job, "2500ms", 1), at_once(&job, "2500ms", 100));
+        assert!(all.requests <= most, "{} requests a {}", all.requests, job["kind"]);
+        let end = &one.ends[0];
+        eprintln!("{end:#}");
+        assert_eq!(end["outcome"], "succeeded", "{end:#}");
+        let others: Vec<_> = all.ends.iter().filter(|other| *other != end).collect();
+        assert!(others.is_empty(), "{} of a hundred ended otherwise than {end:#}: {:#}", others.len(), others[0]);
+    }
 }
 
 // The clean-up deletes are listed apart.

@@ -6,7 +6,7 @@ use rand_chacha::{
     rand_core::{RngCore, SeedableRng},
 };
 use std::{fs, path::PathBuf};
-use troupe::fuzz::{TARGETS, Target, decided};
+use troupe::fuzz::{TARGETS, Target, decided, is_kept};
 
 /// Changes of each file of the corpus.
 const CHANGES: u32 = 200;
@@ -64,6 +64,15 @@ fn the_plan_of_the_corpus_is_judged_and_decided() {
         let actions = decided(&bytes).unwrap_or_else(|refused| panic!("{}: {refused}", file.display()));
         assert!(actions > 0, "{}", file.display());
     }
+}
+
+// Or no change of them would come behind the keys and the mark.
+#[test]
+fn the_config_maps_of_the_corpus_are_what_is_kept_of_a_plugin() {
+    let target = TARGETS.into_iter().find(|target| target.name == "artifact").unwrap();
+    let kept = corpus(target).into_iter().filter(|(_, bytes)| is_kept(bytes));
+    let kept: Vec<_> = kept.map(|(file, _)| file.file_name().unwrap().to_str().unwrap().to_owned()).collect();
+    assert_eq!(kept, ["kept-in-registry.json", "kept.json"]);
 }
 
 #[test]

@@ -165,6 +165,29 @@ fn a_job_that_is_scaled_to_nothing_gives_its_ports_back_and_is_given_some_again(
 }
 
 #[test]
+fn a_refused_job_gives_its_ports_back_with_its_last_pod_and_is_given_some_again_once_it_is_put_right() {
+    in_virtual_time(async {
+        let mut world = World::new(35_000..=35_019);
+        world.starts();
+        world.job("greedy", "one", 1);
+        a_while().await;
+        let refused = json!({ "spec": { "worker": { "replicas": -1 } } });
+        world.sim.patch(PADDLE.0, PADDLE.1, "greedy", "one", refused).unwrap();
+        world.job("modest", "two", 1);
+        a_while().await;
+        assert_eq!((world.port("greedy", "one"), world.port("modest", "two")), (Some(35_000), None));
+        world.sim.delete("v1", "Pod", "greedy", "one-worker-0").unwrap();
+        a_while().await;
+        assert!(world.sim.get("v1", "ConfigMap", "greedy", "one").is_some(), "it stays, and uses no port");
+        assert_eq!((world.port("greedy", "one"), world.port("modest", "two")), (None, Some(35_000)));
+        world.workers("modest", "two", 0);
+        world.workers("greedy", "one", 1);
+        a_while().await;
+        assert_eq!((world.port("greedy", "one"), world.port("modest", "two")), (Some(35_000), None));
+    });
+}
+
+#[test]
 fn the_ledger_of_a_job_that_asks_for_no_ports_takes_none() {
     in_virtual_time(async {
         let mut world = World::new(35_000..=35_019);

@@ -148,7 +148,7 @@ fn the_admin_port_gives_the_latest_passes_a_line_each_of_one_plugin_if_asked() {
 fn a_job_of_which_nothing_was_to_write_is_in_the_recording_as_its_pass_would_run_now() {
     let host = last_of(2, &json!({}), "1h");
     assert_eq!((host.stores().jobs().len(), host.passes().latest(None).count()), (1, 0));
-    let expected = host.rehearse(&host.stores().jobs()[0]).now_or_never().flatten().unwrap();
+    let expected = host.rehearse(&host.stores().jobs()[0]).now_or_never().flatten().unwrap().pass;
     let (_runtime, address) = admin_port(host);
     let get = |path| get(address, path);
     let passes = replay::read(&get("/recording?env=true")).unwrap();

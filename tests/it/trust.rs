@@ -1,6 +1,8 @@
 //! Whose word counts for which digest plans a job: the whole host on the simulator, plugins kept in its own namespace, and
 //! tenants who write what they like into their own objects.
 
+mod older;
+
 use decide::grants::Grants;
 use k8s_openapi::ByteString;
 use lab::campaign::{self, marked};

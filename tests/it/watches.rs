@@ -1,12 +1,15 @@
 //! The host's watches on the simulator: connections that break, versions that expire, answers that say when to come
 //! again, objects that cannot be read, clocks that are set.
 
+mod events;
+mod optional_kinds;
+
 use jiff::SignedDuration;
 use lab::campaign::{self, HOST};
 use parking_lot::Mutex;
 use sandbox::Plugins;
 use serde_json::{Value, json};
-use sim::{ApiError, Faults, Kind, Life, Matching, RequestRecord, Sim};
+use sim::{ApiError, Faults, Life, Matching, RequestRecord, Sim};
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use troupe::{
     clock::Clock,
@@ -279,90 +282,6 @@ fn an_expired_version_is_listed_again_and_not_in_a_hurry() {
     });
 }
 
-// Volcano says in an event alone that a queue has no room. `cluster/volcano.rs` has the real one.
-#[test]
-fn what_a_scheduler_says_in_events_is_shown_and_they_are_listed_once() {
-    const GROUP: (&str, &str) = ("scheduling.volcano.sh/v1beta1", "PodGroup");
-    let plugins = campaign::plugins().unwrap();
-    plugins.configure("paddle", &json!({ "scheduling": "volcano" })).unwrap();
-    in_virtual_time(async {
-        let world = World::new(&plugins, 1, Faults::none());
-        let mut job = world.paddle("full");
-        job["spec"]["schedulingPolicy"] = json!({ "queue": "small" });
-        world.sim.create(job);
-        let group = || world.sim.get(GROUP.0, GROUP.1, "default", "full");
-        world.until("the PodGroup", 60, |_| group().is_some()).await;
-        let uid = group().unwrap()["metadata"]["uid"].take();
-        let says = |name: &str, message: &str, kind: &str| {
-            world.sim.create(json!({
-                "apiVersion": "v1", "kind": "Event", "metadata": { "name": name, "namespace": "default" },
-                "involvedObject": { "apiVersion": GROUP.0, "kind": GROUP.1, "namespace": "default", "name": "full",
-                    "uid": uid },
-                "type": kind, "reason": "Unschedulable", "message": message, "lastTimestamp": world.sim.now(),
-            }))
-        };
-        let waits_for = |it: &World, ends: &str| {
-            let waiting = it.condition(PADDLE, "full", "Waiting").unwrap_or_default();
-            waiting["message"].as_str().is_some_and(|message| message.ends_with(ends))
-        };
-        says("a", "queue resource quota insufficient", "Normal");
-        says("b", "0/0 tasks in gang unschedulable", "Warning");
-        world.until("its words", 60, |it| waits_for(it, "it has nothing: queue resource quota insufficient")).await;
-
-        // A watch of events gets no bookmarks.
-        after(Duration::from_secs(3600)).await;
-        assert_eq!(world.times("list", "events").len(), 1);
-        says("c", "cpu is overused", "Normal");
-        world.until("its new words", 60, |it| waits_for(it, "it has nothing: cpu is overused")).await;
-
-        world.sim.set_faults(Faults { reopen_gone: 1.0, ..Faults::none() });
-        after(Duration::from_secs(600)).await;
-        world.sim.set_faults(Faults::none());
-        let lists = world.times("list", "events").len();
-        assert!((2..100).contains(&lists), "{lists} lists in ten minutes of expired versions");
-        after(Duration::from_secs(20)).await;
-        says("d", "memory is overused", "Normal");
-        world.until("its last words", 60, |it| waits_for(it, "it has nothing: memory is overused")).await;
-    });
-}
-
-#[test]
-fn events_are_watched_soon_although_an_api_server_that_starts_forbids_them() {
-    let plugins = campaign::plugins().unwrap();
-    let forbidden = || ApiError::new(403, "Forbidden", "events is forbidden: not yet synced");
-    in_virtual_time(async {
-        let world = World::new(&plugins, 1, Faults::none());
-        world.sim.refuse_times(Matching::verb("list", "events"), forbidden(), 3);
-        world.until("the watch of events", 60, |it| !it.times("watch", "events").is_empty()).await;
-    });
-    // A host without the right does not ask again and again.
-    in_virtual_time(async {
-        let world = World::new(&plugins, 1, Faults::none());
-        world.sim.refuse(Matching::verb("list", "events"), forbidden());
-        after(Duration::from_secs(60)).await;
-        let asked = world.times("list", "events").len();
-        after(Duration::from_secs(500)).await;
-        assert_eq!(world.times("list", "events").len(), asked);
-    });
-}
-
-#[test]
-fn a_users_huge_events_do_not_hide_what_schedulers_say() {
-    let plugins = campaign::plugins().unwrap();
-    in_virtual_time(async {
-        let world = World::new(&plugins, 1, Faults::none());
-        // Before the host has listed anything: more bytes than one page may have.
-        for number in 0..40 {
-            world.sim.create(json!({
-                "apiVersion": "v1", "kind": "Event", "metadata": { "name": format!("huge-{number}"), "namespace": "default" },
-                "involvedObject": { "kind": "PodGroup", "namespace": "default", "name": "nobodys", "uid": "nobodys" },
-                "type": "Normal", "reason": "Unschedulable", "message": "x".repeat(1 << 20),
-            }));
-        }
-        world.until("the watch of events", 60, |it| !it.times("watch", "events").is_empty()).await;
-    });
-}
-
 /// What an overloaded API server says.
 fn too_many(seconds: u32) -> ApiError {
     let mut error = ApiError::new(429, "TooManyRequests", "the server has received too many requests");
@@ -400,85 +319,6 @@ fn who_is_asked_to_come_again_later_does_not_come_before() {
         assert!(lists.windows(2).all(|pair| (7000..12_000).contains(&(pair[1] - pair[0]))), "{lists:?}");
         let watches = world.times("watch", "cronjobs");
         assert!((9000..14_000).contains(&(watches[1] - watches[0])), "{watches:?}");
-    });
-}
-
-const WORKLOAD: (&str, &str) = ("kueue.x-k8s.io/v1beta2", "Workload");
-
-impl World {
-    /// A cluster with queues, whose API server forbids to list or to watch Workloads so many times, and a job in a queue.
-    fn with_a_queued_job(plugins: &Arc<Plugins>, verb: &str, times: u64) -> Self {
-        let world = Self::new(plugins, 1, Faults::none());
-        world.sim.serve(Kind::custom(WORKLOAD.0, WORKLOAD.1, "workloads"));
-        let forbidden = ApiError::new(403, "Forbidden", "workloads.kueue.x-k8s.io is forbidden: not yet synced");
-        world.sim.refuse_times(Matching::verb(verb, "workloads"), forbidden, times);
-        let mut job = world.paddle("queued");
-        job["metadata"]["labels"] = json!({ "kueue.x-k8s.io/queue-name": "ours" });
-        world.sim.create(job);
-        world
-    }
-
-    fn is_made(&self) -> bool {
-        self.sim.get("v1", "Pod", "default", "queued-worker-0").is_some()
-    }
-}
-
-#[test]
-fn a_queued_job_waits_for_its_admission_although_an_api_server_that_starts_forbids_workloads() {
-    let plugins = campaign::plugins().unwrap();
-    for (verb, times) in [("list", 1), ("watch", 1), ("list", 5), ("watch", 5)] {
-        in_virtual_time(async {
-            let world = World::with_a_queued_job(&plugins, verb, times);
-            after(Duration::from_secs(120)).await;
-            assert!(!world.is_made(), "{verb}: nobody has admitted it");
-            let workloads = world.sim.list(WORKLOAD.0, WORKLOAD.1, "default");
-            let [workload] = workloads.as_slice() else { panic!("{verb}: {workloads:?}") };
-            let name = workload["metadata"]["name"].as_str().unwrap();
-            let conditions =
-                ["QuotaReserved", "Admitted"].map(|it| json!({ "type": it, "status": "True", "reason": it }));
-            let admission = json!({ "clusterQueue": "all", "podSetAssignments": [{ "name": "worker", "count": 2 }] });
-            let admitted = json!({ "status": { "admission": admission, "conditions": conditions } });
-            world.sim.patch_status(WORKLOAD.0, WORKLOAD.1, "default", name, admitted).unwrap();
-            world.until("the job to end", 20, |it| it.status(PADDLE, "queued")["phase"] == "Completed").await;
-        });
-    }
-}
-
-#[test]
-fn a_host_without_the_right_to_workloads_serves_queued_jobs_after_half_a_minute() {
-    let plugins = campaign::plugins().unwrap();
-    in_virtual_time(async {
-        let world = World::with_a_queued_job(&plugins, "list", u64::MAX);
-        after(Duration::from_secs(29)).await;
-        assert!(!world.is_made());
-        world.until("the pods", 3, World::is_made).await;
-        let asked = world.times("list", "workloads").len();
-        assert!(asked < 15, "{asked} lists in half a minute");
-        after(Duration::from_secs(590)).await;
-        assert_eq!(world.times("list", "workloads").len(), asked);
-        after(Duration::from_secs(60)).await;
-        assert_eq!(world.times("list", "workloads").len(), asked + 1);
-    });
-}
-
-// What is granted is a kind, and a plural that is another's would have the host read that.
-#[test]
-fn a_kind_that_comes_later_under_the_plural_of_another_is_not_listed() {
-    let plugins = campaign::plugins().unwrap();
-    in_virtual_time(async {
-        let world = World::new(&plugins, 1, Faults::none());
-        after(Duration::from_secs(2)).await;
-        let lists = |it: &World| it.times("list", "workloads").len();
-        assert_eq!(lists(&world), 1, "it is not served");
-        world.sim.serve(Kind::custom(WORKLOAD.0, "Vault", "workloads"));
-        after(Duration::from_secs(1300)).await;
-        assert_eq!(lists(&world), 1);
-    });
-    in_virtual_time(async {
-        let world = World::new(&plugins, 1, Faults::none());
-        after(Duration::from_secs(2)).await;
-        world.sim.serve(Kind::custom(WORKLOAD.0, WORKLOAD.1, "workloads"));
-        world.until("the list", 620, |it| it.times("list", "workloads").len() == 2).await;
     });
 }
 

@@ -5,6 +5,7 @@
 //! accepts, and the right to read (see `access`).
 
 mod access;
+mod answers;
 mod connections;
 pub mod metrics;
 mod page;
@@ -17,8 +18,9 @@ pub use access::{Access, Reviewer};
 pub use tls::{Tls, TlsError};
 
 use access::{Denied, Right};
+use answers::{LARGEST, Places, Unanswered};
 use axum::{
-    Json, Router,
+    Router,
     body::Body,
     extract::{Path, Query, Request, State},
     http::{HeaderMap, StatusCode, header::CONTENT_TYPE},
@@ -26,30 +28,32 @@ use axum::{
     response::{IntoResponse, Response},
     routing::get,
 };
-use decide::plan::JobKind;
+use decide::plan::{Answer, Fault, JobKind};
 use futures::{
     StreamExt,
     future::{BoxFuture, join_all},
 };
 use redact::Environment;
 use serde::Deserialize;
-use serde_json::json;
-use std::{collections::BTreeSet, io, sync::Arc};
-use tokio::{net::TcpListener, sync::Semaphore};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+use tokio::net::TcpListener;
 use troupe::{
     control::{reconcile::Context, supervise::supervise},
     job_key::{GroupKind, JobKey},
     measure::requests::Requests,
     observe::layout::Layout,
-    record::passes::Pass,
 };
 
 /// The maximum size of a recording in bytes; it is cut at the end of a line.
 const MOST_BYTES: usize = 64 << 20;
 
-/// The maximum number of passes that are made at once for readers of single jobs: one over a job of ten thousand pods is
-/// seconds of work, and who may read one job can ask for it again and again.
-const MOST_REHEARSALS: usize = 2;
+/// What to do about a list or a pass that is too large.
+const FEWER_JOBS: &str =
+    "ask for the jobs of one namespace by ?namespace=, or by /page/jobs, which shows the first of them";
+const LESS_OF_A_JOB: &str = "see what matters of the job on the page (/), or by `kubectl troupe explain`";
 
 #[derive(Clone)]
 struct Admin {
@@ -57,8 +61,7 @@ struct Admin {
     requests: Requests,
     access: Arc<Access>,
     page: Arc<page::Page>,
-    /// For passes that are made for readers of single jobs.
-    rehearsals: Arc<Semaphore>,
+    places: Arc<Places>,
 }
 
 /// Serves the admin port for as long as the future is polled. Starts again if that panics.
@@ -84,8 +87,7 @@ pub fn serve(
 
 /// Returns what the admin port answers, without connections.
 pub fn routes(context: Arc<Context>, requests: Requests, access: Arc<Access>) -> Router {
-    let rehearsals = Arc::new(Semaphore::new(MOST_REHEARSALS));
-    let admin = Admin { context, requests, access, page: Arc::default(), rehearsals };
+    let admin = Admin { context, requests, access, page: Arc::default(), places: Arc::default() };
     let of_jobs = Router::new()
         .route("/jobs", get(jobs))
         .route("/jobs/{resource}/{namespace}/{name}", get(job))
@@ -138,7 +140,9 @@ async fn jobs(State(admin): State<Admin>, headers: HeaderMap, Query(of): Query<J
         |key: &&JobKey| listed.contains(&key.kind) && of.namespace.as_ref().is_none_or(|only| *only == key.namespace);
     let keys = admin.context.stores().jobs();
     let paths: Vec<_> = keys.iter().filter(wanted).filter_map(|key| path(&layout, &keys, key)).collect();
-    Ok(Json(json!({ "jobs": paths })).into_response())
+    let text = answers::text(&BTreeMap::from([("jobs", paths)]), LARGEST);
+    let text = text.map_err(|error| Unanswered::without_text(error, FEWER_JOBS));
+    Ok(text.and_then(|text| admin.places.answer(text)).into_response())
 }
 
 /// Returns the kinds of which the reader may list the jobs in this namespace, or in all.
@@ -193,18 +197,29 @@ async fn job(
             continue;
         }
         may_read = true;
-        let _place = admin.rehearsals.acquire().await;
-        let pass = admin.context.rehearse(&JobKey::new(kind, &namespace, &name)).await;
-        match pass.map(|pass| line(&environment.apply(pass)?)) {
-            Some(Ok(pass)) => return Ok(([(CONTENT_TYPE, "application/json")], pass).into_response()),
-            Some(Err(error)) => return Ok((StatusCode::INTERNAL_SERVER_ERROR, error.to_string()).into_response()),
-            None => {}
+        if let Some(answer) = pass(&admin, &JobKey::new(kind, &namespace, &name), environment).await.transpose() {
+            return Ok(answer.into_response());
         }
     }
     match denied {
         Some(denied) if !may_read => Err(denied),
         _ => Ok((StatusCode::NOT_FOUND, "no such job is seen, or not yet as it is").into_response()),
     }
+}
+
+/// Returns the answer with the pass over this job; `None` if the job cannot be observed.
+///
+/// # Errors
+/// Why there is no answer now, or none at all.
+async fn pass(admin: &Admin, key: &JobKey, environment: Environment) -> Result<Option<Response>, Unanswered> {
+    let _place = admin.places.rehearsal().await?;
+    let Some(rehearsal) = admin.context.rehearse(key).await else { return Ok(None) };
+    if let Answer::Faulted(Fault::Throttled { plugin, until, .. }) = &rehearsal.pass.answer {
+        return Err(Unanswered::throttled(plugin, *until, admin.context.clock().now()));
+    }
+    let text = environment.line(rehearsal.pass, LARGEST);
+    let text = text.map_err(|error| Unanswered::without_text(error, LESS_OF_A_JOB))?;
+    admin.places.answer(text).map(Some)
 }
 
 /// The query of `/recording`.
@@ -223,14 +238,8 @@ async fn recording(
 ) -> Result<Response, Denied> {
     admin.access.check(&headers, &Right::Path("/recording")).await?;
     let passes = recording::passes(Arc::clone(&admin.context), which.plugin);
-    let lines = recording::within(MOST_BYTES, passes.map(move |pass| line(&environment.apply(pass)?)));
+    let lines = recording::within(MOST_BYTES, passes.map(move |pass| environment.line(pass, LARGEST)));
     Ok(([(CONTENT_TYPE, "application/jsonl")], Body::from_stream(lines)).into_response())
-}
-
-fn line(pass: &Pass) -> io::Result<Vec<u8>> {
-    let mut line = serde_json::to_vec(pass)?;
-    line.push(b'\n');
-    Ok(line)
 }
 
 /// Returns the path of one of these jobs, which are sorted. It names the group where a job of another group has the same

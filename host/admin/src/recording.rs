@@ -1,5 +1,6 @@
 //! The recording: the latest passes that wrote something, and of every other open job the pass as it would run now.
 
+use super::answers::is_too_large;
 use futures::{Stream, StreamExt, future::ready, stream};
 use parking_lot::Mutex;
 use std::{collections::BTreeSet, io, sync::Arc};
@@ -31,19 +32,21 @@ pub(super) fn passes(context: Arc<Context>, plugin: Option<String>) -> impl Stre
                 if !is_meant(&framework.name) {
                     return None;
                 }
-                context.rehearse(&key).await.filter(|pass| is_meant(&pass.plugin))
+                context.rehearse(&key).await.map(|rehearsal| rehearsal.pass).filter(|pass| is_meant(&pass.plugin))
             }
         })
     });
     recorded.chain(others.flatten())
 }
 
-/// Returns these lines up to the first with which they would have more bytes than this; what follows is not made.
+/// Returns these lines, but for those that would be too large, up to the first with which they would have more bytes than
+/// this; what follows is not made.
 pub(super) fn within(
     most: usize,
     lines: impl Stream<Item = io::Result<Vec<u8>>>,
 ) -> impl Stream<Item = io::Result<Vec<u8>>> {
-    lines.scan(0, move |sent, line| {
+    let is_sound = |line: &io::Result<Vec<u8>>| !line.as_ref().is_err_and(is_too_large);
+    lines.filter(move |line| ready(is_sound(line))).scan(0, move |sent, line| {
         *sent += line.as_ref().map_or(0, Vec::len);
         ready((*sent <= most).then_some(line))
     })
@@ -62,5 +65,12 @@ mod tests {
         });
         let sent: Vec<_> = within(35, lines).map(io::Result::unwrap).collect().await;
         assert_eq!((sent.concat().len(), *made.lock()), (30, 4));
+    }
+
+    #[tokio::test]
+    async fn a_line_that_would_be_too_large_is_left_out_and_others_follow() {
+        let lines = [Ok(b"1".to_vec()), Err(io::ErrorKind::FileTooLarge.into()), Ok(b"2".to_vec())];
+        let sent: Vec<_> = within(35, stream::iter(lines)).map(io::Result::unwrap).collect().await;
+        assert_eq!(sent.concat(), b"12");
     }
 }

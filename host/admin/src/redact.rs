@@ -1,8 +1,10 @@
-//! Removes the values of environment variables and HTTP headers from passes, and those of ConfigMaps that plans depend on:
-//! users keep secrets in them.
+//! Removes the values of environment variables and HTTP headers from passes, and of the ConfigMaps and Secrets that plans
+//! depend on: users keep secrets in them.
 
-use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use super::answers;
+use serde::Deserialize;
 use serde_json::Value;
+use std::{collections::BTreeMap, io, mem};
 use troupe::record::passes::Pass;
 
 /// The replacement of a value.
@@ -19,20 +21,25 @@ pub(super) struct Environment {
 }
 
 impl Environment {
-    /// Returns the pass with values redacted, and the decision that follows from the redacted pass.
-    pub(super) fn apply(self, pass: Pass) -> serde_json::Result<Pass> {
-        if self.env {
-            return Ok(pass);
+    /// Returns the pass as a line of JSON of at most so many bytes, with values redacted. Those of ConfigMaps and Secrets
+    /// that the job names are redacted whatever the reader asks for: the right to read a job gives none to read them.
+    ///
+    /// # Errors
+    /// As for [`answers::text`].
+    pub(super) fn line(self, mut pass: Pass, most: usize) -> io::Result<Vec<u8>> {
+        let contents = pass.snapshot.contents.iter_mut().filter_map(|content| content.data.as_mut());
+        contents.flat_map(BTreeMap::values_mut).for_each(|value| REDACTED.clone_into(value));
+        let mut line = answers::text(&pass, most)?;
+        if !self.env {
+            // As values, a pass takes many times its text: it is there once.
+            drop(pass);
+            let mut json: Value = serde_json::from_slice(&mem::take(&mut line))?;
+            redact(&mut json);
+            line = answers::text(&json, most)?;
         }
-        redacted(&pass)
+        line.push(b'\n');
+        Ok(line)
     }
-}
-
-fn redacted<T: Serialize + DeserializeOwned>(value: &T) -> serde_json::Result<T> {
-    let mut json = serde_json::from_str(&serde_json::to_string(value)?)?;
-    redact(&mut json);
-    // As text, as passes are written and read everywhere: each other way compiles all their types again.
-    serde_json::from_str(&json.to_string())
 }
 
 /// Redacts the value of every object that has a name and a text as its value, at any place, as if it were a variable or
@@ -45,7 +52,7 @@ fn redact(json: &mut Value) {
             for (name, field) in fields {
                 let is_secret = is_variable && name == "value" || name == LAST_APPLIED;
                 match field {
-                    // The content of a ConfigMap that a job's user names.
+                    // What a job's user writes under a name, as into a ConfigMap.
                     Value::Object(data) if is_variable && name == "data" => {
                         data.values_mut().for_each(|value| *value = REDACTED.into());
                     }
@@ -61,8 +68,24 @@ fn redact(json: &mut Value) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use decide::plan::Content;
+    use decide::{
+        decide,
+        plan::{Answer, Content, Rejection},
+        snapshot::Job,
+        testkit,
+    };
     use serde_json::json;
+
+    /// A pass over a job that names an object with a secret, and has one in a variable.
+    fn pass() -> Pass {
+        let spec = json!({ "env": [{ "name": "PASSWORD", "value": "of a variable" }] });
+        let mut snapshot = testkit::snapshot(Job { spec, ..testkit::job("hamlet", "u") });
+        let data = Some([("password".to_owned(), "hunter2".to_owned())].into());
+        snapshot.contents = vec![Content { at: "/settings".into(), name: "settings".into(), data }];
+        let answer = Answer::Rejected(Rejection::Unsupported("tales".into()));
+        let decision = decide(&snapshot, &answer);
+        Pass { plugin: "plays".into(), config: "{}".into(), snapshot, outlook: None, answer, decision }
+    }
 
     #[test]
     fn values_of_variables_and_headers_go_and_everything_else_stays() {
@@ -84,12 +107,24 @@ mod tests {
     }
 
     #[test]
-    fn the_content_of_what_a_job_names_goes() {
-        let data = Some([("password".to_owned(), "hunter2".to_owned())].into());
-        let content = Content { at: "/settings".into(), name: "settings".into(), data };
-        let redacted = redacted(&vec![content]).unwrap();
-        assert_eq!(redacted[0].name, "settings");
-        assert_eq!(redacted[0].data.as_ref().unwrap()["password"], REDACTED);
+    fn the_content_of_what_a_job_names_goes_whatever_is_asked_for_and_its_names_and_keys_stay() {
+        for env in [false, true] {
+            let line = String::from_utf8(Environment { env }.line(pass(), usize::MAX).unwrap()).unwrap();
+            assert!(!line.contains("hunter2"), "{line}");
+            assert_eq!(line.contains("of a variable"), env, "{line}");
+            let shown = Pass::from_json(&line).unwrap().snapshot.contents;
+            let data = [("password".to_owned(), REDACTED.to_owned())].into();
+            assert_eq!(shown, [Content { at: "/settings".into(), name: "settings".into(), data: Some(data) }]);
+        }
+    }
+
+    #[test]
+    fn a_line_that_would_be_too_large_is_none() {
+        for env in [false, true] {
+            let line = |most| Environment { env }.line(pass(), most);
+            let whole = line(usize::MAX).unwrap();
+            assert!(answers::is_too_large(&line(whole.len() / 2).unwrap_err()));
+        }
     }
 
     #[test]

@@ -4,7 +4,7 @@
 use super::{input, runtime, serve};
 use crate::args::RbacArgs;
 use admin::telemetry;
-use anyhow::{Context, ensure};
+use anyhow::{Context, anyhow, ensure};
 use decide::grants::Grants;
 use install::rbac::{self, Host, Plugin, Serves};
 use k8s_openapi::api::core::v1::ConfigMap;
@@ -13,6 +13,7 @@ use sandbox::{Executor, Plugins, configured, source, wanted};
 use serde_json::json;
 use std::{path::Path, process::ExitCode};
 use troupe::{
+    error::chain,
     measure::requests::Requests,
     out,
     plugin_resource::{self, ConfigMapSource, PluginSpec},
@@ -76,8 +77,12 @@ fn put(plugins: &mut Vec<Plugin>, plugin: Plugin) {
     plugins.push(plugin);
 }
 
-/// Adds the plugins of the cluster's Plugin resources, each with the grants of its resource. If the bytes of one cannot
-/// be read here, the built-in plugin keeps its rights and a message is printed.
+/// Adds the plugins of the cluster's Plugin resources, each with the grants of its resource. If the ConfigMap of one
+/// has no component, the built-in plugin or that of a file keeps its rights, if there is one, and a message is printed.
+///
+/// # Errors
+/// A Plugin cannot be read now. The output replaces the rights, the parameters of the fence and the policies: without
+/// that Plugin it would take away what its jobs need.
 async fn of_cluster(plugins: &mut Vec<Plugin>, own: &str) -> anyhow::Result<()> {
     let client = serve::client(&Requests::default(), None).await?;
     let resources = Api::<plugin_resource::Plugin>::all(client.clone());
@@ -87,17 +92,27 @@ async fn of_cluster(plugins: &mut Vec<Plugin>, own: &str) -> anyhow::Result<()> 
         let name = resource.name_any();
         let there =
             plugins.iter().find(|plugin| plugin.descriptor.name == name).map(|plugin| plugin.descriptor.clone());
-        let descriptor = match (component(&client, &resource.spec, own).await, there) {
-            (Ok(Some(wasm)), _) => describe(&wasm).with_context(|| format!("plugin {name}"))?,
-            (Ok(None), Some(there)) => there,
-            (Ok(None), None) => {
+        let found = component(&client, &resource.spec, own).await.with_context(|| {
+            format!(
+                "plugin {name} cannot be read, so nothing is printed: applied without it, the output would take its \
+                 rights away; run this again, as somebody who may read its ConfigMap"
+            )
+        })?;
+        let descriptor = match (found, there) {
+            (Component::Bytes(wasm), _) => describe(&wasm).with_context(|| format!("plugin {name}"))?,
+            (Component::Elsewhere, Some(there)) => there,
+            (Component::Elsewhere, None) => {
                 out::diagnostic(format_args!(
                     "plugin {name} is in a registry: give its file with --plugin, or it is left out"
                 ));
                 continue;
             }
-            (Err(error), _) => {
-                out::diagnostic(format_args!("plugin {name} is left as it is: {error:#}"));
+            (Component::Missing(why), Some(_)) => {
+                out::diagnostic(format_args!("plugin {name} is left as it is: {why:#}"));
+                continue;
+            }
+            (Component::Missing(why), None) => {
+                out::diagnostic(format_args!("plugin {name} is left out: {why:#}; give its file with --plugin"));
                 continue;
             }
         };
@@ -114,19 +129,41 @@ async fn of_cluster(plugins: &mut Vec<Plugin>, own: &str) -> anyhow::Result<()> 
     Ok(())
 }
 
-/// Returns the bytes in the ConfigMap that the Plugin names; None if its source is not a ConfigMap.
-async fn component(client: &Client, spec: &PluginSpec, own: &str) -> anyhow::Result<Option<Vec<u8>>> {
-    let Some(ConfigMapSource { name, namespace, key }) = &spec.source.config_map else { return Ok(None) };
+/// Where the bytes of a Plugin are.
+enum Component {
+    /// In its ConfigMap.
+    Bytes(Vec<u8>),
+    /// Not in a ConfigMap: with the host or in a registry.
+    Elsewhere,
+    /// Nowhere: there is no such ConfigMap, or no component in it.
+    Missing(anyhow::Error),
+}
+
+/// Returns the bytes in the ConfigMap that the Plugin names.
+///
+/// # Errors
+/// The API server does not say what is there.
+async fn component(client: &Client, spec: &PluginSpec, own: &str) -> anyhow::Result<Component> {
+    let Some(ConfigMapSource { name, namespace, key }) = &spec.source.config_map else {
+        return Ok(Component::Elsewhere);
+    };
     let namespace = namespace.as_deref().unwrap_or(own);
     let place = format!("configmap {namespace}/{name}");
-    let map = Api::<ConfigMap>::namespaced(client.clone(), namespace).get(name).await.with_context(|| place.clone())?;
+    let maps = Api::<ConfigMap>::namespaced(client.clone(), namespace);
+    let map = maps.get_opt(name).await.map_err(|error| anyhow!("{place}: {}", chain(&error)))?;
+    let found = map.context("it does not exist").and_then(|map| bytes(map, key.as_deref()));
+    Ok(found.map_or_else(|why| Component::Missing(why.context(place)), Component::Bytes))
+}
+
+/// Returns the component in this ConfigMap.
+fn bytes(map: ConfigMap, key: Option<&str>) -> anyhow::Result<Vec<u8>> {
     let mut data = map.binary_data.unwrap_or_default();
-    let keys = key.as_deref().map_or_else(|| vec![source::KEY, source::COMPRESSED_KEY], |key| vec![key]);
+    let keys = key.map_or_else(|| vec![source::KEY, source::COMPRESSED_KEY], |key| vec![key]);
     let found = keys.iter().find_map(|key| Some((*key, data.remove(*key)?)));
-    let (key, bytes) = found.with_context(|| format!("{place} has no binaryData {}", keys.join(" or ")))?;
+    let (key, bytes) = found.with_context(|| format!("it has no binaryData {}", keys.join(" or ")))?;
     match key.ends_with(".zst") {
-        true => Ok(Some(source::decompress(&bytes.0, LARGEST).with_context(|| place)?)),
-        false => Ok(Some(bytes.0)),
+        true => Ok(source::decompress(&bytes.0, LARGEST)?),
+        false => Ok(bytes.0),
     }
 }
 

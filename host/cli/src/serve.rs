@@ -1,13 +1,14 @@
 //! `troupe operator`: one host against a real API server.
 
+mod policies;
+
 use crate::{
     args::{OperatorArgs, PluginConfig},
     runtime,
 };
 use admin::{Access, Reviewer, Tls, telemetry};
 use anyhow::Context as _;
-use decide::plan::JobKind;
-use install::{check, crds, preflight::Finding};
+use install::crds;
 use kube::{Client, Config, client::ClientBuilder};
 use sandbox::{Bounds, Compiler, Executor, Limits, Plugins};
 use std::{
@@ -18,17 +19,16 @@ use std::{
 };
 use tokio::{net::TcpListener, signal::unix};
 use tower::util::option_layer;
-use tracing::{error, info, warn};
+use tracing::{error, info};
 use troupe::{
     clock::Clock,
     control::host_ports,
     control::{
         lease::{Election, LeaseName, WriteGate},
         operator::{Ended, Operator, Options},
-        reconcile::Context,
     },
     delivery,
-    measure::{OfPolicy, requests::Requests},
+    measure::requests::Requests,
     traces::{self, Endpoint, Share, SpanLayer, Traces},
 };
 
@@ -71,12 +71,10 @@ async fn operate(args: OperatorArgs, traces: Option<Arc<Traces>>) -> anyhow::Res
     };
     let kinds = plugins.kinds();
     let mut operator = Operator::new(client.clone(), plugins, options);
-    let context = operator.context();
-    let policies = tokio::spawn(async move { report_policies(&client, &kinds, &context).await });
+    let _policies = policies::report(client, kinds, &operator.context());
     let admin = tokio::spawn(admin::serve(listener, operator.context(), requests, access));
     let ended = operator.run(asked_to_stop()?).await;
     admin.abort();
-    policies.abort();
     Ok(match ended {
         Ended::AsAsked => ExitCode::SUCCESS,
         // The host's supervisor restarts the process, which then waits for the lease.
@@ -98,21 +96,6 @@ fn traces(endpoint: Option<&Endpoint>, share: Option<Share>) -> anyhow::Result<O
     };
     let headers = set("OTEL_EXPORTER_OTLP_HEADERS").unwrap_or_default();
     Ok(Some(Traces::new(traces::Settings { endpoint, share, headers })?))
-}
-
-/// Reports which of the policies around the host are not applied, once. The host serves meanwhile.
-async fn report_policies(client: &Client, kinds: &[JobKind], context: &Context) {
-    match check::applied(client, kinds).await {
-        Ok(policies) => {
-            for (policy, wrong) in policies {
-                context.policies().get_or_create(&OfPolicy { policy }).set(i64::from(wrong.is_none()));
-                if let Some(Finding { what, to_do, .. }) = wrong {
-                    warn!(policy, to_do, "this host runs without a policy around it: {what}");
-                }
-            }
-        }
-        Err(error) => warn!(%error, "it is not known whether the policies around this host are applied"),
-    }
 }
 
 /// Binds the admin port. Returns who may read it: everybody on this machine, or users that the API server authorizes.

@@ -6,6 +6,7 @@ use std::{
     fs,
     io::{self, BufRead, Read, Write},
     net::{SocketAddr, TcpListener, TcpStream},
+    path::{Path, PathBuf},
     process::{Command, Output, Stdio},
     sync::mpsc,
     thread,
@@ -159,7 +160,7 @@ users: [{name: nobody, user: {}}]
 ";
 
 /// A folder for one test, empty.
-fn folder(name: &str) -> std::path::PathBuf {
+fn folder(name: &str) -> PathBuf {
     let folder = std::env::temp_dir().join(format!("troupe-{name}-{}", std::process::id()));
     fs::create_dir_all(&folder).unwrap();
     folder
@@ -274,8 +275,62 @@ fn a_scenario_that_is_saved_is_played_again() {
     fs::remove_dir_all(folder).unwrap();
 }
 
-/// Answers requests as an API server with two jobs, of which one has a spec of 140 levels.
-fn serves_two_jobs(listener: &TcpListener) {
+/// An answer's status and body; None breaks the connection off.
+type Answer = Option<(u16, String)>;
+
+/// Answers each request, by its path and its query, until the process ends. Returns the kubeconfig of the API server.
+fn api_server(name: &str, mut answer: impl FnMut(&str, &str) -> Answer + Send + 'static) -> PathBuf {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let kubeconfig = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}.yaml"));
+    fs::write(&kubeconfig, NOBODY.replace("ADDRESS", &listener.local_addr().unwrap().to_string())).unwrap();
+    thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let mut lines = io::BufReader::new(stream.try_clone().unwrap()).lines().map_while(Result::ok);
+            let request = lines.next().unwrap_or_default();
+            while lines.next().is_some_and(|line| !line.is_empty()) {}
+            let target = request.split(' ').nth(1).unwrap_or_default();
+            let (path, query) = target.split_once('?').unwrap_or((target, ""));
+            let Some((status, body)) = answer(path, query) else { continue };
+            let head = format!("HTTP/1.1 {status} -\r\nContent-Type: application/json\r\nConnection: close");
+            // A client that has ended reads nothing.
+            let _ = write!(stream, "{head}\r\nContent-Length: {}\r\n\r\n{body}", body.len());
+        }
+    });
+    kubeconfig
+}
+
+/// The output of a command on this cluster.
+fn on_cluster(kubeconfig: &Path, arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_troupe"));
+    command.args(arguments).env("KUBECONFIG", kubeconfig).output().unwrap()
+}
+
+const JOBS: &str = "/apis/echo.example.com/v1/namespaces/lab/echojobs";
+
+/// What an API server with one kind of job says of its kinds, or an empty list.
+fn kinds(path: &str) -> String {
+    let version = r#"{ "groupVersion": "echo.example.com/v1", "version": "v1" }"#;
+    let group = format!(r#"{{ "name": "echo.example.com", "versions": [{version}], "preferredVersion": {version} }}"#);
+    let kind = r#"{ "name": "echojobs", "singularName": "echojob", "kind": "EchoJob", "namespaced": true,
+        "verbs": ["list"], "categories": ["troupe"] }"#;
+    match path {
+        "/apis" => format!(r#"{{ "kind": "APIGroupList", "apiVersion": "v1", "groups": [{group}] }}"#),
+        "/apis/echo.example.com/v1" => {
+            format!(r#"{{ "kind": "APIResourceList", "groupVersion": "echo.example.com/v1", "resources": [{kind}] }}"#)
+        }
+        _ => r#"{ "kind": "List", "apiVersion": "v1", "metadata": {}, "items": [] }"#.to_owned(),
+    }
+}
+
+/// A list of these jobs.
+fn list_of(items: &str) -> String {
+    let head = r#""kind": "EchoJobList", "apiVersion": "echo.example.com/v1", "metadata": { "resourceVersion": "1" }"#;
+    format!(r#"{{ {head}, "items": [{items}] }}"#)
+}
+
+/// The answers of an API server with two jobs, of which one has a spec of 140 levels.
+fn two_jobs(path: &str) -> String {
     let deep = format!("{}1{}", "[".repeat(140), "]".repeat(140));
     let job = |name: &str, spec: &str| {
         let managed = format!(r#"[{{ "manager": "kubectl", "fieldsV1": {spec} }}]"#);
@@ -283,49 +338,74 @@ fn serves_two_jobs(listener: &TcpListener) {
             format!(r#"{{ "name": "{name}", "namespace": "lab", "uid": "{name}", "managedFields": {managed} }}"#);
         format!(r#"{{ "metadata": {metadata}, "spec": {spec}, "status": {{ "phase": "Running" }} }}"#)
     };
-    let items = [job("deep", &deep), job("hamlet", "{}")].join(",");
-    let version = r#"{ "groupVersion": "echo.example.com/v1", "version": "v1" }"#;
-    let group = format!(r#"{{ "name": "echo.example.com", "versions": [{version}], "preferredVersion": {version} }}"#);
-    let kind = r#"{ "name": "echojobs", "singularName": "echojob", "kind": "EchoJob", "namespaced": true,
-        "verbs": ["list"], "categories": ["troupe"] }"#;
-    for stream in listener.incoming() {
-        let mut stream = stream.unwrap();
-        let mut lines = io::BufReader::new(stream.try_clone().unwrap()).lines().map(Result::unwrap);
-        let request = lines.next().unwrap_or_default();
-        while lines.next().is_some_and(|line| !line.is_empty()) {}
-        let body = match request.split([' ', '?']).nth(1).unwrap_or_default() {
-            "/apis" => format!(r#"{{ "kind": "APIGroupList", "apiVersion": "v1", "groups": [{group}] }}"#),
-            "/apis/echo.example.com/v1" => {
-                format!(
-                    r#"{{ "kind": "APIResourceList", "groupVersion": "echo.example.com/v1", "resources": [{kind}] }}"#
-                )
-            }
-            "/apis/echo.example.com/v1/namespaces/lab/echojobs" => {
-                format!(r#"{{ "kind": "EchoJobList", "metadata": {{}}, "items": [{items}] }}"#)
-            }
-            "/apis/echo.example.com/v1/namespaces/lab/echojobs/deep" => job("deep", &deep),
-            _ => r#"{ "kind": "List", "apiVersion": "v1", "metadata": {}, "items": [] }"#.to_owned(),
-        };
-        let head = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close";
-        write!(stream, "{head}\r\nContent-Length: {}\r\n\r\n{body}", body.len()).unwrap();
+    match path.strip_prefix(JOBS) {
+        Some("") => list_of(&[job("deep", &deep), job("hamlet", "{}")].join(",")),
+        Some("/deep") => job("deep", &deep),
+        _ => kinds(path),
     }
 }
 
 #[test]
 fn a_job_whose_spec_is_nested_too_deep_for_serde_json_is_listed_with_the_others() {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap();
-    thread::spawn(move || serves_two_jobs(&listener));
-    let kubeconfig = folder("deep").join("kubeconfig.yaml");
-    fs::write(&kubeconfig, NOBODY.replace("ADDRESS", &address.to_string())).unwrap();
+    let kubeconfig = api_server("deep", |path, _| Some((200, two_jobs(path))));
     let told = |arguments: &[&str]| {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_troupe"));
-        let output =
-            command.args(["job", "-n", "lab"]).args(arguments).env("KUBECONFIG", &kubeconfig).output().unwrap();
+        let output = on_cluster(&kubeconfig, &[&["job", "-n", "lab"], arguments].concat());
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8_lossy(&output.stdout).into_owned()
     };
     let rows = "JOB             STATE    AGE  WHY\nechojob/deep    Running  -\nechojob/hamlet  Running  -\n";
     assert_eq!(told(&["list"]), rows);
     assert_eq!(told(&["explain", "deep"]), "echojob/deep: Running, - old\n");
+}
+
+/// The job hamlet with this status.
+fn hamlet(status: &str) -> String {
+    let metadata = r#"{ "name": "hamlet", "namespace": "lab", "uid": "one", "resourceVersion": "2" }"#;
+    format!(r#"{{ "metadata": {metadata}, "status": {status} }}"#)
+}
+
+#[test]
+fn a_wait_goes_on_after_its_watch_broke_and_ends_as_its_job_does_or_when_that_is_deleted() {
+    let ended = hamlet(r#"{ "troupe": { "finished": { "outcome": "succeeded" } } }"#);
+    for (event, job, code) in [("MODIFIED", ended, 0), ("DELETED", hamlet("{}"), 1)] {
+        // The last of them is given first.
+        let event = format!(r#"{{ "type": "{event}", "object": {job} }}"#);
+        let mut watches = vec![(200, format!("{event}\n")), (500, String::new())];
+        let kubeconfig = api_server(&format!("wait-{code}"), move |path, query| match path.strip_prefix(JOBS) {
+            Some("") if query.contains("watch=true") => Some(watches.pop().unwrap_or((200, String::new()))),
+            Some("") => Some((200, list_of(&hamlet("{}")))),
+            Some(_) => Some((200, hamlet("{}"))),
+            None => Some((200, kinds(path))),
+        });
+        let output = on_cluster(&kubeconfig, &["job", "-n", "lab", "wait", "hamlet", "--timeout", "60"]);
+        let told = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(code), "{told}");
+        assert!(told.contains("the watch of echojob/hamlet is interrupted and goes on"), "{told}");
+        assert_eq!(told.contains("echojob/hamlet was deleted"), code == 1, "{told}");
+    }
+}
+
+#[test]
+fn rights_of_a_cluster_are_printed_only_if_each_plugin_is_read_or_is_known_not_to_be_there() {
+    let rights = |name: &str, answer: Answer| {
+        let spec = r#"{ "source": { "configMap": { "name": "saga" } } }"#;
+        let head = r#""apiVersion": "troupe.dev/v1alpha1", "kind": "Plugin""#;
+        let plugins = list_of(&format!(r#"{{ {head}, "metadata": {{ "name": "saga" }}, "spec": {spec} }}"#));
+        let kubeconfig = api_server(name, move |path, _| match path {
+            "/api/v1/namespaces/troupe-system/configmaps/saga" => answer.clone(),
+            _ => Some((200, plugins.clone())),
+        });
+        let output = on_cluster(&kubeconfig, &["rbac", "--cluster", "--policy", "ledger"]);
+        let told = String::from_utf8_lossy(&output.stderr).into_owned();
+        (output.status.success(), !output.stdout.is_empty(), told)
+    };
+    let status = |code: u16| Some((code, format!(r#"{{ "kind": "Status", "code": {code}, "message": "not now" }}"#)));
+    for (name, answer) in [("busy", status(429)), ("broken", status(500)), ("cut", None)] {
+        let (succeeds, prints, told) = rights(name, answer);
+        assert!(!succeeds && !prints, "{name}: {told}");
+        assert!(told.contains("plugin saga cannot be read") && told.contains("run this again"), "{name}: {told}");
+    }
+    let absent = r#"{ "kind": "Status", "code": 404, "reason": "NotFound", "message": "not found" }"#;
+    let (succeeds, prints, told) = rights("absent", Some((404, absent.into())));
+    assert!(succeeds && prints && told.contains("plugin saga is left out: configmap troupe-system/saga"), "{told}");
 }

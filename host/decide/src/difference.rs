@@ -42,12 +42,73 @@ pub struct Difference {
     pub danger: Danger,
 }
 
+/// What precedes a patch among the values of a difference.
+const PATCHED: &str = "is patched: ";
+
+/// Fields whose values are counts, names, or words of the host and the plugin. What is in templates, variables, bodies and
+/// statuses is the job's user's, who may keep secrets there.
+const PLAIN: [&str; 27] = [
+    "/after",
+    "/at_once",
+    "/clean_on_failure",
+    "/clean_on_success",
+    "/clean_on_suspend",
+    "/deletion",
+    "/failures",
+    "/failures_per_replica",
+    "/headline",
+    "/host_ports",
+    "/hostname",
+    "/kind",
+    "/leftOut",
+    "/name",
+    "/on_new_address",
+    "/outcome",
+    "/per_pod_of",
+    "/pod_name",
+    "/remove_when",
+    "/replicas",
+    "/runs",
+    "/series",
+    "/subdomain",
+    "/success",
+    "/success_criteria",
+    "/ttl",
+    "/upkeep",
+];
+
+impl Difference {
+    /// Returns the text for people who may not read the job: as `Display` formats it, but without values that the job's user
+    /// may keep secret, as in `role worker /env/PASSWORD: differs (dangerous)`.
+    #[must_use]
+    pub fn without_secrets(&self) -> String {
+        let values = self.has_plain_values().then(|| self.values());
+        self.with(values.as_deref().unwrap_or("differs"))
+    }
+
+    fn has_plain_values(&self) -> bool {
+        match self.field.as_str() {
+            // A role, an object or an answer as a whole, the recipe of a Secret, or a write.
+            "" => !self.what.starts_with("secret ") && !self.new.starts_with(PATCHED),
+            field => PLAIN.contains(&field),
+        }
+    }
+
+    fn values(&self) -> String {
+        format!("{} -> {}", self.old, self.new)
+    }
+
+    fn with(&self, values: &str) -> String {
+        let space = if self.field.is_empty() { "" } else { " " };
+        let danger = if self.danger == Danger::Dangerous { " (dangerous)" } else { "" };
+        format!("{}{space}{}: {values}{danger}", self.what, self.field)
+    }
+}
+
 impl fmt::Display for Difference {
     /// Formats as `role worker /replicas: 3 -> 2 (dangerous)`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let space = if self.field.is_empty() { "" } else { " " };
-        write!(f, "{}{space}{}: {} -> {}", self.what, self.field, self.old, self.new)?;
-        if self.danger == Danger::Dangerous { write!(f, " (dangerous)") } else { Ok(()) }
+        f.write_str(&self.with(&self.values()))
     }
 }
 
@@ -173,7 +234,7 @@ fn writes(found: &mut Found, snapshot: &Snapshot, before: &[Action], after: &[Ac
         match action.write() {
             Write::Delete { .. } => found.record(Danger::Dangerous, &what, "", "stays", "is deleted"),
             Write::Patch(patch) | Write::PatchStatus(patch) => {
-                found.record(danger_if(lives), &what, "", "stays as it is", format!("is patched: {patch}"));
+                found.record(danger_if(lives), &what, "", "stays as it is", format!("{PATCHED}{patch}"));
             }
             Write::Create(_) | Write::CreateSecret { .. } | Write::Require => {}
         }

@@ -30,14 +30,16 @@ pub(crate) fn next(snapshot: &Snapshot, plan: &Plan, outcome: Outcome) -> Option
     if wants || has_live_pods(snapshot) { held(snapshot, plan).or(snapshot.set_aside) } else { None }
 }
 
-/// Returns whether a job keeps its ports after this decision. A rejected job does while live pods or other children may
-/// use them; a job whose plugin fails does.
+/// Returns whether a job keeps its ports after this decision. A rejected job does while it has live pods, or a Job that may
+/// make some: its other children use no port. Put right, it is given ports anew.
+///
+/// A job whose plugin fails keeps them whatever it has, since that is not its user's doing and may be over soon.
 #[must_use]
 pub fn keeps(snapshot: &Snapshot, decision: &Decision) -> bool {
     match &decision.report {
         Report::Verdict { ledger, .. } => ledger.host_ports.is_some(),
         Report::Condition(condition) if condition.kind == Condition::Rejected => {
-            has_live_pods(snapshot) || !snapshot.children.is_empty()
+            has_live_pods(snapshot) || snapshot.has_active_job()
         }
         Report::Condition(_) => true,
         Report::Unchanged => has_live_pods(snapshot),
@@ -62,7 +64,7 @@ mod tests {
     use crate::{
         decide,
         decision::Wake,
-        plan::{Answer, Bindings, Rejection, Verdict},
+        plan::{Answer, Bindings, Fault, Rejection, Verdict},
         snapshot::PodPhase,
         testkit::{self, text},
     };
@@ -154,5 +156,26 @@ mod tests {
         assert!(!rejected(&job(Some(PORTS), None)));
         assert!(!rejected(&job(Some(PORTS), Some(PodPhase::Failed))));
         assert!(rejected(&job(Some(PORTS), Some(PodPhase::Running))));
+        let with = |child| Snapshot { children: vec![child], ..job(Some(PORTS), None) };
+        let suspended = [("/spec/suspend", json!(true))];
+        assert!(!rejected(&with(testkit::child("ConfigMap", "job", &[]))), "a ConfigMap uses no port");
+        assert!(!rejected(&with(testkit::child("Job", "job-launcher", &suspended))));
+        assert!(rejected(&with(testkit::child("Job", "job-launcher", &[]))), "it may make a pod");
+    }
+
+    #[test]
+    fn a_rejected_job_that_gave_its_ports_back_needs_some_again_once_it_is_put_right() {
+        // The host has taken the block out of the ledger, since the job does not hold it.
+        let cured = job(None, Some(PodPhase::Failed));
+        assert!(lacks(&cured, &plan(1)));
+        let others = HostPorts { first: 200, ..PORTS };
+        assert_eq!(has_after(&Snapshot { set_aside: Some(others), ..cured }, 1, Outcome::Open), Some(others));
+    }
+
+    #[test]
+    fn a_job_whose_plugin_fails_keeps_its_ports_without_pods() {
+        let fault = Fault::Missing { digest: None, why: String::new() };
+        let job = job(Some(PORTS), None);
+        assert!(keeps(&job, &decide(&job, &Answer::Faulted(fault))));
     }
 }

@@ -83,11 +83,30 @@ mod tests {
     use crate::{
         Snapshot, decide,
         decision::Write,
-        plan::{Answer, Bindings, Body, Moment, Object, Outcome, Upkeep, Verdict},
+        plan::{Answer, Bindings, Body, Gate, Moment, Object, Outcome, Plan, Reached, Upkeep, Verdict},
         testkit::{child, job, pod, snapshot, text},
+        waiting::Waiting,
     };
     use serde_json::json;
     use std::sync::Arc;
+
+    fn judged(plan: &Arc<Plan>) -> Answer {
+        let verdict = Verdict::new(json!({}), "x", Outcome::Open);
+        Answer::Judged { plan: Arc::clone(plan), bindings: Bindings::default(), verdict }
+    }
+
+    // Section 4: a gate counts all replicas of a role, which once for each missing one is their square.
+    #[test]
+    fn a_closed_gate_is_waited_for_once_however_many_replicas_are_missing_behind_it() {
+        let role = |name: &str, after: Vec<Gate>| {
+            let pod_name = text(&["JOB", &format!("-{name}-"), "INDEX"]);
+            crate::plan::Role { after, ..crate::testkit::role(name, 1200, pod_name, json!({})) }
+        };
+        let gate = Gate::Pods { role: "s".into(), reached: Reached::Running };
+        let plan = crate::testkit::plan(vec![role("s", vec![]), role("w", vec![gate])]);
+        let waiting = decide(&snapshot(job("hamlet", "u")), &judged(&Arc::new(plan))).waiting;
+        assert_eq!(waiting, [Waiting::Pods { reached: Reached::Running, have: 0, want: 1200 }]);
+    }
 
     // Finding 5: the objects of pods have the same batch rule.
     #[test]
@@ -109,12 +128,7 @@ mod tests {
         let plan = Arc::new(plan);
         let mut snapshot: Snapshot = snapshot(job("hamlet", "u"));
         for expected in [500, 500, 200, 0] {
-            let answer = Answer::Judged {
-                plan: Arc::clone(&plan),
-                bindings: Bindings::default(),
-                verdict: Verdict::new(json!({}), "x", Outcome::Open),
-            };
-            let actions = decide(&snapshot, &answer).actions;
+            let actions = decide(&snapshot, &judged(&plan)).actions;
             let created = |kind: &str| -> Vec<String> {
                 let of_kind = actions.iter().filter(|action| action.kind == kind);
                 of_kind.filter(|it| matches!(it.write(), Write::Create(_))).map(|it| it.name.clone()).collect()

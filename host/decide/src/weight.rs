@@ -140,17 +140,24 @@ fn job(job: &Job) -> usize {
     1024 + texts(&job.labels) + texts(&job.annotations) + values(job)
 }
 
-fn pod(pod: &Pod) -> usize {
+/// Estimates the size of a pod with the fields that are kept of it.
+pub fn pod(pod: &Pod) -> usize {
     let unscheduled = pod.unscheduled.as_ref().map_or(0, |it| it.message.len());
-    512 + pod.message.len() + unscheduled + pod.containers.len() * 256
+    let addresses = pod.addresses.as_ref().map_or(0, String::len);
+    512 + pod.message.len() + unscheduled + addresses + pod.containers.len() * 256 + fields(&pod.fields)
 }
 
 /// Estimates the size of a child with the fields that are kept of it.
 pub fn child(child: &Child) -> usize {
-    512 + child.fields.iter().map(|(at, value)| 64 + at.len() + json(value)).sum::<usize>()
+    512 + fields(&child.fields)
 }
 
-fn texts(map: &BTreeMap<String, String>) -> usize {
+fn fields(kept: &BTreeMap<String, Value>) -> usize {
+    kept.iter().map(|(at, value)| 64 + at.len() + json(value)).sum()
+}
+
+/// Estimates the size of labels and the like.
+pub fn texts(map: &BTreeMap<String, String>) -> usize {
     map.iter().map(|(name, value)| 64 + name.len() + value.len()).sum()
 }
 

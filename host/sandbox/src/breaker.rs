@@ -102,6 +102,18 @@ struct Circuits {
 }
 
 impl Breakers {
+    /// Returns the circuits of this digest and job as they are now. What becomes of the copies changes nothing here.
+    pub(super) fn copy_of(&self, digest: &Digest, job: &Job) -> Self {
+        let circuits = self.0.lock();
+        let of = |name: &String| (digest.clone(), name.clone());
+        Self(Mutex::new(Circuits {
+            plugins: only(&circuits.plugins, digest),
+            namespaces: only(&circuits.namespaces, &of(&job.namespace)),
+            jobs: only(&circuits.jobs, &of(&job.uid)),
+            answered: only(&circuits.answered, digest),
+        }))
+    }
+
     /// Admits a call unless one of its circuits is open.
     ///
     /// # Errors
@@ -217,6 +229,11 @@ impl Circuits {
         }
         circuit.faulted(&OF_JOB, &case.job.uid, case.now, cause);
     }
+}
+
+/// Returns the map with nothing but this key.
+fn only<K: Clone + Ord, V: Clone>(map: &BTreeMap<K, V>, key: &K) -> BTreeMap<K, V> {
+    map.get(key).map(|value| (key.clone(), value.clone())).into_iter().collect()
 }
 
 /// Evicts the circuit that admits a call soonest, if there is no room for another.

@@ -1,5 +1,6 @@
 //! The loaded plugins, and the two calls that the reconcile loop makes: `plan` and `judge`.
 
+mod adapt;
 mod apart;
 mod bundled;
 mod loaded;
@@ -177,24 +178,6 @@ impl Plugins {
         Ok(descriptor)
     }
 
-    /// Gives the plugin with this digest the limits of these settings, and of the grants with which it came into service those
-    /// that they have. Its config stays.
-    pub fn restrict(&self, digest: &Digest, settings: &Settings) {
-        let Some(plugin) = self.by_digest(digest) else { return };
-        let limits = self.limits_of(settings);
-        let now = settings.grants.as_ref();
-        let grants = now.map_or_else(|| plugin.grants.clone(), |now| plugin.accepted.within(now));
-        let share = self.runner.share(&plugin.descriptor.name, limits.concurrency);
-        self.put(Loaded { grants, share, limits, ..Loaded::clone(&plugin) });
-    }
-
-    /// Gives the plugin with this digest exactly these grants. Its other settings stay.
-    pub fn grant(&self, digest: &Digest, grants: &Grants) {
-        if let Some(plugin) = self.by_digest(digest) {
-            self.put(Loaded { grants: grants.clone(), ..Loaded::clone(&plugin) });
-        }
-    }
-
     /// Loads another plugin and returns its digest. `label` names it until it has described itself.
     ///
     /// # Errors
@@ -237,7 +220,8 @@ impl Plugins {
         for plugin in all {
             let descriptor = configured(&plugin.described, config)?;
             let (grants, descriptor) = (wanted(&descriptor, config), Arc::new(descriptor));
-            self.put(Loaded { config: config.to_string(), grants, descriptor, ..Loaded::clone(plugin) });
+            let (config, accepted) = (config.to_string(), grants.clone());
+            self.put(Loaded { config, grants, accepted, descriptor, ..Loaded::clone(plugin) });
         }
         Ok(())
     }

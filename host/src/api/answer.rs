@@ -1,6 +1,6 @@
 //! Requests to the API server: the answer as text or as lines, and how long a refusal asks to wait.
 
-use crate::{traces::spans, write::warnings};
+use crate::{error::cut, traces::spans, write::warnings};
 use futures::{AsyncBufReadExt, Stream};
 use http::{Request, Response, header::RETRY_AFTER};
 use http_body_util::BodyExt;
@@ -14,6 +14,10 @@ use std::{io, time::Duration};
 
 /// Upper limit of the wait that an API server asks for.
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
+
+/// So many bytes are kept of the message of a refusal: the API server may quote a whole template in it, and conditions,
+/// logs and events repeat it.
+const LONGEST_MESSAGE: usize = 1024;
 
 /// Returns the body of a successful answer, and the warnings of the API server.
 ///
@@ -115,11 +119,13 @@ fn seconds(answer: &Response<Body>) -> Option<u32> {
     answer.headers().get(RETRY_AFTER)?.to_str().ok()?.parse().ok()
 }
 
-/// Returns the status of a refusal, with the seconds of its header in its details. API Priority and Fairness refuses
-/// with plain text and gives the seconds in the header alone.
+/// Returns the status of a refusal, with its HTTP code, the seconds of its header in its details, and its message cut.
+/// API Priority and Fairness refuses with plain text and gives the seconds in the header alone. The JSON of a proxy may be
+/// read as a status, without a code or with one of the proxy's own.
 fn refusal(code: u16, seconds: Option<u32>, body: &str) -> Status {
-    let plain = || Status::failure(body.trim(), "").with_code(code);
-    let mut status = serde_json::from_str::<Status>(body).unwrap_or_else(|_| plain());
+    let mut status = serde_json::from_str::<Status>(body).unwrap_or_else(|_| Status::failure(body.trim(), ""));
+    status.code = code;
+    status.message = cut(&status.message, LONGEST_MESSAGE);
     if let Some(seconds) = seconds {
         let details = status.details.get_or_insert_with(no_details);
         details.retry_after_seconds = details.retry_after_seconds.max(seconds);
@@ -160,5 +166,24 @@ mod tests {
     fn a_refusal_that_is_no_status_has_its_code_and_its_text() {
         let status = refusal(502, None, "Bad Gateway\n");
         assert_eq!((status.code, status.message.as_str()), (502, "Bad Gateway"));
+    }
+
+    #[test]
+    fn the_code_of_a_refusal_is_that_of_http_whatever_the_json_of_a_proxy_says() {
+        for body in [r#"{"message":"upstream timed out"}"#, r#"{"code":17,"message":"upstream timed out"}"#] {
+            let status = refusal(504, None, body);
+            assert_eq!((status.code, status.message.as_str()), (504, "upstream timed out"));
+        }
+        assert_eq!(refusal(429, None, r#"{"message":"slow down"}"#).code, 429);
+    }
+
+    #[test]
+    fn a_message_that_quotes_a_template_is_cut() {
+        let quoted = "\u{e4}".repeat(250_000);
+        let json = serde_json::json!({ "code": 422, "message": quoted }).to_string();
+        for body in [&json, &quoted] {
+            let message = refusal(422, None, body).message;
+            assert!(message.len() <= LONGEST_MESSAGE && message.ends_with("..."), "{} bytes", message.len());
+        }
     }
 }

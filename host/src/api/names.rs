@@ -28,7 +28,12 @@ pub(crate) struct Mismatch {
 /// What is called otherwise, or why that cannot be found out.
 pub(crate) async fn check(client: &Client, resource: &Resource) -> Result<bool, NamesError> {
     let api_version = resource.api_version();
-    let resources = match client.list_api_group_resources(&api_version).await {
+    let listed = if resource.group.is_empty() {
+        client.list_core_api_resources(&resource.version).await
+    } else {
+        client.list_api_group_resources(&api_version).await
+    };
+    let resources = match listed {
         Ok(list) => list.resources,
         // By its code: the answer for a group that nobody serves is plain text and has no reason.
         Err(kube::Error::Api(status)) if status.code == 404 => return Ok(false),
@@ -55,6 +60,19 @@ mod tests {
 
     fn resource(kind: &str, name: &str) -> APIResource {
         APIResource { kind: kind.into(), name: name.into(), ..APIResource::default() }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_served_is_found_in_the_core_group_and_in_others() {
+        let client = sim::Sim::new(sim::Options::default()).client("host");
+        let core = [("v1", "ConfigMap", "configmaps"), ("batch/v1", "Job", "jobs")];
+        let unknown = [("v1", "Gadget", "gadgets"), ("example.com/v1", "Gadget", "gadgets")];
+        for (wanted, of) in [(true, core), (false, unknown)] {
+            for (api_version, kind, plural) in of {
+                let is_served = check(&client, &Resource::new(api_version, kind, plural)).await.unwrap();
+                assert_eq!(is_served, wanted, "{api_version} {kind}");
+            }
+        }
     }
 
     #[test]

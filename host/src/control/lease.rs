@@ -64,14 +64,18 @@ impl WriteGate {
         *self.0.lock() = Some(deadline);
     }
 
-    fn deadline(&self) -> Option<Instant> {
-        *self.0.lock()
+    fn close(&self) {
+        *self.0.lock() = None;
+    }
+
+    fn is_open(&self) -> bool {
+        self.0.lock().is_some_and(|deadline| Instant::now() < deadline)
     }
 
     fn lets_pass<B>(&self, request: &Request<B>) -> bool {
         *request.method() == Method::GET
             || request.uri().path().starts_with("/apis/coordination.k8s.io/")
-            || self.deadline().is_some_and(|deadline| Instant::now() < deadline)
+            || self.is_open()
     }
 }
 
@@ -117,6 +121,17 @@ where
     }
 }
 
+/// What has come of an attempt to take or renew the lease.
+enum Tried {
+    /// This host has it.
+    Held,
+    /// Another host has it.
+    OfAnother,
+    /// That is not known: there was no answer, or another write was faster, which may be one of this host's own whose answer
+    /// was lost.
+    InDoubt,
+}
+
 /// Seeks one lease, and keeps it.
 pub struct Election {
     leases: Api<Lease>,
@@ -142,7 +157,7 @@ impl Election {
     /// Returns once this host has the lease.
     pub async fn won(&mut self) {
         info!(lease = self.lease.name, namespace = self.lease.namespace, "waiting for the lease");
-        while !self.tried().await {
+        while !matches!(self.tried().await, Tried::Held) {
             tokio::time::sleep(RETRY).await;
         }
         info!(identity = self.lease.identity, "this host has the lease");
@@ -152,11 +167,19 @@ impl Election {
     pub async fn lost(&mut self) {
         loop {
             tokio::time::sleep(RETRY).await;
-            let kept = self.tried().await;
-            let over = self.gate.deadline().is_none_or(|deadline| Instant::now() >= deadline);
-            if !kept && over {
-                warn!("the lease could not be renewed in time");
-                return;
+            match self.tried().await {
+                Tried::Held => {}
+                // Somebody has emptied or deleted it, and another host need not wait for the end of this one's.
+                Tried::OfAnother => {
+                    self.gate.close();
+                    warn!("another host has the lease");
+                    return;
+                }
+                Tried::InDoubt if self.gate.is_open() => {}
+                Tried::InDoubt => {
+                    warn!("the lease could not be renewed in time");
+                    return;
+                }
             }
         }
     }
@@ -174,7 +197,7 @@ impl Election {
         if held.spec.as_ref().and_then(|spec| spec.holder_identity.as_deref()) != Some(&self.lease.identity) {
             return;
         }
-        self.gate.open_until(Instant::now());
+        self.gate.close();
         if let Some(spec) = &mut held.spec {
             spec.holder_identity = Some(String::new());
             spec.lease_duration_seconds = Some(1);
@@ -184,27 +207,28 @@ impl Election {
         }
     }
 
-    /// Takes or renews the lease if that may be done; says whether it is this host's.
-    async fn tried(&mut self) -> bool {
+    /// Takes or renews the lease if that may be done; opens the gate if it is this host's.
+    async fn tried(&mut self) -> Tried {
         let asked = Instant::now();
         match tokio::time::timeout(ANSWER, self.ask()).await {
-            Ok(Ok(true)) => {
-                self.gate.open_until(asked + RENEW_DEADLINE);
-                true
+            Ok(Ok(tried)) => {
+                if matches!(tried, Tried::Held) {
+                    self.gate.open_until(asked + RENEW_DEADLINE);
+                }
+                tried
             }
-            Ok(Ok(false)) => false,
             Ok(Err(error)) => {
                 warn!(%error, "the lease cannot be read or written");
-                false
+                Tried::InDoubt
             }
             Err(_) => {
                 warn!("the API server did not answer about the lease");
-                false
+                Tried::InDoubt
             }
         }
     }
 
-    async fn ask(&mut self) -> Result<bool, kube::Error> {
+    async fn ask(&mut self) -> Result<Tried, kube::Error> {
         // While this host waits nobody else asks for the time, and a clock that is set back would be believed.
         let _now = self.clock.now();
         let Some(there) = self.leases.get_opt(&self.lease.name).await? else {
@@ -213,7 +237,7 @@ impl Election {
             return taken(self.leases.create(&PostParams::default(), &Lease { metadata, spec: Some(spec) }).await);
         };
         if !self.is_free(&there) {
-            return Ok(false);
+            return Ok(Tried::OfAnother);
         }
         let spec = self.spec(there.spec.as_ref());
         let lease = Lease { metadata: there.metadata, spec: Some(spec) };
@@ -254,11 +278,11 @@ impl Election {
     }
 }
 
-/// A conflict means that another was faster.
-fn taken(written: Result<Lease, kube::Error>) -> Result<bool, kube::Error> {
+/// A conflict means that another write was faster.
+fn taken(written: Result<Lease, kube::Error>) -> Result<Tried, kube::Error> {
     match written {
-        Ok(_) => Ok(true),
-        Err(kube::Error::Api(status)) if status.code == 409 => Ok(false),
+        Ok(_) => Ok(Tried::Held),
+        Err(kube::Error::Api(status)) if status.code == 409 => Ok(Tried::InDoubt),
         Err(error) => Err(error),
     }
 }
@@ -266,6 +290,45 @@ fn taken(written: Result<Lease, kube::Error>) -> Result<bool, kube::Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use jiff::Timestamp;
+    use kube::client::Body;
+    use serde_json::json;
+    use std::convert::Infallible;
+
+    /// Returns for how many seconds the host `me` holds a lease that has this holder and that no write changes, since each
+    /// meets a conflict.
+    async fn holds(holder: &'static str) -> u64 {
+        let server = tower::service_fn(move |request: Request<Body>| {
+            let lease = json!({
+                "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+                "metadata": { "name": "troupe", "namespace": "default", "resourceVersion": "7" },
+                "spec": { "holderIdentity": holder },
+            });
+            let conflict = json!({ "kind": "Status", "apiVersion": "v1", "reason": "Conflict", "code": 409 });
+            let (code, body) = if request.method() == Method::GET { (200_u16, lease) } else { (409, conflict) };
+            let response = http::Response::builder().status(code).body(Body::from(body.to_string().into_bytes()));
+            async { Ok::<_, Infallible>(response.expect("its parts are valid")) }
+        });
+        let (gate, start) = (WriteGate::closed(), Instant::now());
+        let lease = LeaseName { namespace: "default".into(), name: "troupe".into(), identity: "me".into() };
+        let clock = Clock::starting_at(Timestamp::UNIX_EPOCH);
+        let mut election = Election::new(Client::new(server, "default"), lease, clock, gate.clone());
+        gate.open_until(start + RENEW_DEADLINE);
+        election.lost().await;
+        assert!(!gate.is_open());
+        start.elapsed().as_secs()
+    }
+
+    // Somebody empties the lease by hand, and a host that waits takes it at once.
+    #[tokio::test(start_paused = true)]
+    async fn a_host_that_sees_another_in_the_lease_stops_at_once() {
+        assert_eq!(holds("another").await, RETRY.as_secs());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_conflict_may_be_with_a_write_of_the_host_itself_so_it_holds_the_lease_to_its_end() {
+        assert_eq!(holds("me").await, RENEW_DEADLINE.as_secs());
+    }
 
     #[tokio::test(start_paused = true)]
     async fn after_the_deadline_only_reads_and_leases_pass_the_gate() {

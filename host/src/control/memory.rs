@@ -10,6 +10,11 @@ const ALL: usize = 256 << 20;
 /// Memory of those of one namespace: they leave room for other namespaces.
 const OF_ONE: usize = 128 << 20;
 
+/// Memory of the large jobs in all passes that are made for readers at once, and of those of one namespace: live passes
+/// have theirs beside it, and wait for no reader.
+const ASIDE: usize = 128 << 20;
+const ASIDE_OF_ONE: usize = 64 << 20;
+
 /// A job of at most so many bytes needs no permit, so that large jobs of others never delay it: the number of passes at
 /// once bounds the memory of small ones.
 const SMALL: usize = 1 << 20;
@@ -18,11 +23,15 @@ const SMALL: usize = 1 << 20;
 const COPIES: usize = 2;
 
 /// The permits for the jobs of all passes.
-pub(crate) struct Memory(Turns);
+pub(crate) struct Memory {
+    live: Turns,
+    aside: Turns,
+}
 
 impl Default for Memory {
     fn default() -> Self {
-        Self(Turns::new(ALL, Share::fixed(OF_ONE)))
+        let of = |all, one| Turns::new(all, Share::fixed(one));
+        Self { live: of(ALL, OF_ONE), aside: of(ASIDE, ASIDE_OF_ONE) }
     }
 }
 
@@ -35,7 +44,12 @@ impl Memory {
 
     /// Waits until there is room for so many bytes. The room is taken until the permit is dropped.
     pub(crate) async fn room(&self, bytes: usize, namespace: &str) -> Turn {
-        self.0.wait_for(bytes, Rank::Rest, namespace).await
+        self.live.wait_for(bytes, Rank::Rest, namespace).await
+    }
+
+    /// Waits for room for a pass that is made for a reader, and takes none from live passes.
+    pub(crate) async fn room_aside(&self, bytes: usize, namespace: &str) -> Turn {
+        self.aside.wait_for(bytes, Rank::Rest, namespace).await
     }
 }
 
@@ -64,5 +78,16 @@ mod tests {
         assert!(room("b").now_or_never().is_some());
         drop(first);
         assert!(second.now_or_never().is_some());
+    }
+
+    #[test]
+    fn readers_take_no_room_from_live_passes() {
+        let memory = Memory::default();
+        let read = |namespace| memory.room_aside(OF_ONE, namespace).now_or_never();
+        let held = ["a", "b"].map(|namespace| read(namespace).expect("there is room"));
+        assert!(read("c").is_none(), "one more reader waits");
+        assert!(memory.room(OF_ONE, "a").now_or_never().is_some());
+        drop(held);
+        assert!(read("c").is_some());
     }
 }

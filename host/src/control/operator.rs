@@ -8,7 +8,7 @@ use crate::{
         lease::Election,
         memory::Memory,
         queue::{PASSES, Queue},
-        reconcile::Context,
+        reconcile::{Context, Next},
         supervise::{AbortOnDrop, Restarts, supervise},
     },
     delivery::{self, Delivery, Handles, trials::Trials},
@@ -308,8 +308,8 @@ impl Context {
         let result = AssertUnwindSafe(pass).catch_unwind().await;
         let _entered = span.enter();
         let end = match &result {
-            Ok(Ok(Some(Wake::At(_)))) => PassEnd::RequeueAfter,
-            Ok(Ok(None | Some(Wake::OnChange))) => PassEnd::Success,
+            Ok(Ok(Next::Again(Wake::At(_)))) => PassEnd::RequeueAfter,
+            Ok(Ok(Next::Nothing | Next::NotYet | Next::Again(Wake::OnChange))) => PassEnd::Success,
             Ok(Err(_)) => PassEnd::Error,
             Err(_) => PassEnd::Panic,
         };
@@ -317,8 +317,9 @@ impl Context {
         let exemplar = id.map(|trace_id| (OfTrace { trace_id }, self.clock.now().into()));
         self.measured.record(&key.kind, end, start.elapsed(), exemplar);
         match result {
-            Ok(Ok(None)) => self.queue.gone(&key),
-            Ok(Ok(Some(wake))) => {
+            Ok(Ok(Next::Nothing)) => self.queue.gone(&key),
+            Ok(Ok(Next::NotYet)) => self.queue.not_yet(&key, start.elapsed()),
+            Ok(Ok(Next::Again(wake))) => {
                 debug!(?wake, "decided");
                 self.queue.done(&key, start.elapsed());
                 if let Wake::At(at) = wake {

@@ -111,7 +111,7 @@ impl Queue {
         self.changed.notify_one();
     }
 
-    /// Waits for the next job. The job is not returned again before `done`, `failed` or `gone`.
+    /// Waits for the next job. The job is not returned again before `done`, `not_yet`, `failed` or `gone`.
     pub async fn next(&self) -> JobKey {
         loop {
             let now = Instant::now();
@@ -142,9 +142,13 @@ impl Queue {
     pub fn done(&self, key: &JobKey, took: Duration) {
         let mut inner = self.inner.lock();
         inner.failures.remove(key);
-        inner.not_before.insert(key.clone(), Instant::now() + (took * PACE).min(LONGEST_PACE));
-        self.finish(inner, key);
-        self.changed.notify_one();
+        self.finish_paced(inner, key, took);
+    }
+
+    /// Ends a pass that could not decide about the job yet, after this time. It says nothing of what failed before, so its
+    /// failures in a row are kept.
+    pub fn not_yet(&self, key: &JobKey, took: Duration) {
+        self.finish_paced(self.inner.lock(), key, took);
     }
 
     /// Ends a failed pass; requeues the job after the `back_off` of its number of failures in a row.
@@ -204,6 +208,12 @@ impl Queue {
     #[must_use]
     pub fn times(&self) -> &Times {
         &self.times
+    }
+
+    fn finish_paced(&self, mut inner: MutexGuard<'_, Inner>, key: &JobKey, took: Duration) {
+        inner.not_before.insert(key.clone(), Instant::now() + (took * PACE).min(LONGEST_PACE));
+        self.finish(inner, key);
+        self.changed.notify_one();
     }
 
     fn finish(&self, mut inner: MutexGuard<'_, Inner>, key: &JobKey) {
@@ -377,6 +387,29 @@ mod tests {
         assert_eq!(start.elapsed(), Duration::from_secs(1));
         assert_eq!(queue.counts(), Counts { depth: 0, adds: 2, retries: 1 });
         assert_eq!((queue.times().waited.count(), queue.times().waited.sum()), (2, 0.0), "a back-off is no queue");
+    }
+
+    // A create whose answer is lost each time: the next pass reads what it has done and waits for the watch.
+    #[tokio::test(start_paused = true)]
+    async fn a_pass_that_cannot_decide_yet_does_not_end_a_row_of_failures() {
+        let queue = Queue::default();
+        queue.add(key("a", "1"));
+        let job = queue.next().await;
+        let fails = async || {
+            let start = Instant::now();
+            queue.failed(&job, |failures| Duration::from_secs(failures.into()));
+            assert_eq!(queue.next().await, job);
+            start.elapsed().as_secs()
+        };
+        assert_eq!(fails().await, 1);
+        queue.not_yet(&job, Duration::ZERO);
+        queue.add(job.clone());
+        assert_eq!(queue.next().await, job);
+        assert_eq!(fails().await, 2);
+        queue.done(&job, Duration::ZERO);
+        queue.add(job.clone());
+        assert_eq!(queue.next().await, job);
+        assert_eq!(fails().await, 1, "a pass that decides ends the row");
     }
 
     #[tokio::test(start_paused = true)]

@@ -74,7 +74,7 @@ impl ReconcileError {
     }
 }
 
-/// Returns whether the failure is permanent.
+/// Returns whether the failure lasts, so that no back-off is of use: the stores say when the next attempt is made.
 fn is_for_good(failure: &Waiting) -> bool {
     matches!(failure, Waiting::NamespaceTerminating { .. })
 }
@@ -128,6 +128,25 @@ pub enum Reconciled {
     Passed(Box<Passed>),
 }
 
+/// What follows a pass that did not fail.
+#[derive(Debug)]
+pub(crate) enum Next {
+    /// Nothing: the job is gone, or no job of its kind is known yet.
+    Nothing,
+    /// The job is not decided until something changes.
+    NotYet,
+    /// The job was decided, and is looked at again then.
+    Again(Wake),
+}
+
+/// A pass that was made for a reader.
+pub struct Rehearsal {
+    /// Snapshot, answer and decision.
+    pub pass: Pass,
+    /// For a large job, the memory that the pass takes.
+    _room: Option<Turn>,
+}
+
 /// The results of one pass.
 pub struct Passed {
     /// The snapshot.
@@ -143,14 +162,13 @@ pub struct Passed {
 }
 
 impl Context {
-    /// Runs one pass over one job: decides from one snapshot, writes, and reads nothing back. `None`: the job is gone, or
-    /// no job of its kind is known yet.
-    pub(crate) async fn reconcile(&self, key: &JobKey) -> Result<Option<Wake>, ReconcileError> {
+    /// Runs one pass over one job: decides from one snapshot, writes, and reads nothing back.
+    pub(crate) async fn reconcile(&self, key: &JobKey) -> Result<Next, ReconcileError> {
         match self.pass_over(key).await {
-            Reconciled::Gone | Reconciled::Unlisted => Ok(None),
-            Reconciled::NotYet => Ok(Some(Wake::OnChange)),
+            Reconciled::Gone | Reconciled::Unlisted => Ok(Next::Nothing),
+            Reconciled::NotYet => Ok(Next::NotYet),
             Reconciled::Failed(error) => Err(error),
-            Reconciled::Passed(passed) => passed.next.map(Some),
+            Reconciled::Passed(passed) => passed.next.map(Next::Again),
         }
     }
 
@@ -199,7 +217,7 @@ impl Context {
         }
         self.stores.record_applied(key, &snapshot.job, &applied);
         if applied.failures.iter().any(is_for_good) {
-            self.stores.record_namespace_terminating(key, &snapshot.job.uid);
+            self.stores.record_namespace_terminating(key, &snapshot.job.uid, self.clock.now());
         }
         let failed =
             applied.failures.iter().find(|failure| !is_for_good(failure)).map(|first| ReconcileError::Writes {
@@ -292,13 +310,29 @@ impl Context {
         if noted && self.stores.forget_tombstones(key, tombstones) {
             return Wake::At(self.clock.now());
         }
-        status.wake.min(decision.wake)
+        let again = self.stores.namespace_terminates_until(key).map_or(Wake::OnChange, Wake::At);
+        status.wake.min(decision.wake).min(again)
+    }
+
+    /// Observes the job for a reader, a large one once there is room for it that no live pass needs.
+    async fn observe_aside(&self, key: &JobKey) -> (Observed, Option<Turn>) {
+        let observed = self.observe(key);
+        let Some(bytes) = observed.snapshot().and_then(|snapshot| Memory::needed(&snapshot.job)) else {
+            return (observed, None);
+        };
+        drop(observed);
+        let room = self.memory.room_aside(bytes, &key.namespace).await;
+        (self.observe(key), Some(room))
     }
 
     /// Returns the pass over the job as it is now, without writes and without taking ports: snapshot, answer and
     /// decision. Returns `None` if the job cannot be observed.
-    pub async fn rehearse(&self, key: &JobKey) -> Option<Pass> {
-        let (mut snapshot, held) = match self.observe(key) {
+    ///
+    /// It takes no room, permit or fuel from live jobs, and counts for no breaker. A fault `Throttled` in its answer says
+    /// that passes for readers have used up the fuel that they have of their own.
+    pub async fn rehearse(&self, key: &JobKey) -> Option<Rehearsal> {
+        let (observed, room) = self.observe_aside(key).await;
+        let (mut snapshot, held) = match observed {
             Observed::Ready(snapshot) => (snapshot, None),
             Observed::Held(snapshot, why) => (snapshot, Some(why)),
             Observed::Unlisted
@@ -314,20 +348,24 @@ impl Context {
         let uid = snapshot.job.uid.clone();
         let (ports, of_job) = (Arc::clone(&self.ports), key.clone());
         let held = self.held(&mut snapshot, held).await.ok()?;
-        let (_, pass, decided) = self.answered(snapshot, held, move |count| ports.preview(&of_job, &uid, count)).await;
-        Some(match triaged {
+        let plugins = self.plugins.rehearsing(&snapshot);
+        let preview = move |count| ports.preview(&of_job, &uid, count);
+        let (_, pass, decided) = self.answered(&plugins, snapshot, held, preview).await;
+        let pass = match triaged {
             Triage::Settled(decision) => pass.with(decision),
             Triage::NeedsPlan => pass.with(decided),
-        })
+        };
+        Some(Rehearsal { pass, _room: room })
     }
 
     /// Returns the plugin's plan for the job as it is now; `None` if the job cannot be observed, or the plugin has none.
+    /// Costs live jobs as little as [`rehearse`](Self::rehearse).
     pub async fn planned(&self, key: &JobKey) -> Option<Arc<Plan>> {
-        let Observed::Ready(mut snapshot) = self.observe(key) else { return None };
+        let (Observed::Ready(mut snapshot), _room) = self.observe_aside(key).await else { return None };
         if self.held(&mut snapshot, None).await.ok()?.is_some() {
             return None;
         }
-        self.plugins.plan(&snapshot).await.ok()
+        self.plugins.rehearsing(&snapshot).plan(&snapshot).await.ok()
     }
 
     /// Returns the answer to a job about which no plugin is asked: it is held for this reason, or by what it names. Adds the
@@ -372,14 +410,15 @@ impl Context {
         }
         let (ports, of_job, uid) = (Arc::clone(&self.ports), key.clone(), snapshot.job.uid.clone());
         let allocate = move |count| ports.allocate(&of_job, &uid, count);
-        let (snapshot, pass, decision) = self.answered(snapshot, held, allocate).await;
+        let (snapshot, pass, decision) = self.answered(&self.plugins, snapshot, held, allocate).await;
         (snapshot, Arc::new(pass), decision)
     }
 
-    /// Returns the plugin's answer to the snapshot, and what follows from it. For a held job, no plugin is asked, and
-    /// the plugin's name is empty.
+    /// Returns the answer of one of these plugins to the snapshot, and what follows from it. For a held job, no plugin is
+    /// asked, and the plugin's name is empty.
     async fn answered(
         &self,
+        plugins: &Plugins,
         snapshot: Box<Snapshot>,
         held: Option<Answer>,
         ports: impl FnOnce(u32) -> Result<HostPorts, NoPorts> + Send + 'static,
@@ -390,10 +429,10 @@ impl Context {
                 let decision = decide(&snapshot, &answer);
                 (snapshot, PassAnswer { answer, outlook: None }, decision)
             }
-            None => self.plugins.ask_and_decide(snapshot, ports).await,
+            None => plugins.ask_and_decide(snapshot, ports).await,
         };
         let digest = snapshot.digest.as_ref().filter(|_| !is_held);
-        let (plugin, config) = digest.and_then(|digest| self.plugins.identity(digest)).unwrap_or_default();
+        let (plugin, config) = digest.and_then(|digest| plugins.identity(digest)).unwrap_or_default();
         let pass = RecordedPass { plugin, config, snapshot: Snapshot::clone(&snapshot), outlook, answer };
         (snapshot, pass, decision)
     }

@@ -9,7 +9,12 @@ use super::{
     shared::Shared,
     trial,
 };
-use crate::{api::names::NamesError, observe::stores::Observed, plugin_resource::Comparison};
+use crate::{
+    api::{answer, names::NamesError},
+    job_key::JobKey,
+    observe::stores::Observed,
+    plugin_resource::Comparison,
+};
 use decide::{
     Digest, Snapshot,
     difference::differences,
@@ -18,7 +23,7 @@ use decide::{
     weight,
 };
 use sandbox::{ConfigError, Plugins, Prepared, Settings, wanted};
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use tokio::time::Instant;
 
 /// So many jobs are asked about twice, to see whether the answers are the same.
@@ -75,7 +80,10 @@ impl Shared {
     ) -> Result<Accepted, StageFailure> {
         let Question { name, active, .. } = question;
         let layout = self.handles.stores.layout();
-        let refused = |reason, message| StageFailure { at: Stage::Accepted, reason, message };
+        let refused = |reason, message| StageFailure::new(Stage::Accepted, reason, message);
+        let unknown = |source: &kube::Error, message| {
+            refused(KINDS_UNKNOWN, message).asking(answer::retry_after(source).unwrap_or_default())
+        };
         if new.descriptor.name != *name {
             let (called, version) = (&new.descriptor.name, &new.descriptor.version);
             let message =
@@ -93,16 +101,16 @@ impl Shared {
             error => refused("InvalidSchema", error.to_string()),
         })?;
         let names = names::check(&self.sources.client, &new.descriptor).await;
-        names.map_err(|error| match error {
+        names.map_err(|error| match &error {
             NamesError::Mismatch { .. } => refused(KIND_MISMATCH, format!("{error}; the plugin has to be mended")),
-            NamesError::LookUp { .. } => refused(KINDS_UNKNOWN, error.to_string()),
+            NamesError::LookUp { source, .. } => unknown(source, error.to_string()),
         })?;
         let names = names::check(&self.sources.client, &added(&new.descriptor, &descriptor)).await;
-        names.map_err(|error| match error {
+        names.map_err(|error| match &error {
             NamesError::Mismatch { .. } => {
                 refused(INVALID_CONFIG, format!("spec.config names a kind otherwise: {error}"))
             }
-            NamesError::LookUp { .. } => refused(KINDS_UNKNOWN, error.to_string()),
+            NamesError::LookUp { source, .. } => unknown(source, error.to_string()),
         })?;
         if let Some(old) = active.as_ref().and_then(|active| layout.descriptor(active)) {
             serves_the_same(old, &descriptor).map_err(|error| refused("Incompatible", error.to_string()))?;
@@ -139,7 +147,7 @@ impl Shared {
         let (stores, plugins, began) = (&self.handles.stores, self.handles.plugins.apart(), Instant::now());
         let mut comparison = Comparison::default();
         let (mut some, mut held) = (Vec::new(), 0);
-        for key in census::keys_of(stores, name) {
+        for key in in_turns(census::keys_of(stores, name)) {
             if comparison.failed >= ENOUGH_FAILED || began.elapsed() > PREFLIGHT {
                 break;
             }
@@ -168,6 +176,19 @@ impl Shared {
     }
 }
 
+/// The jobs of the namespaces in turn, one of each in every round: there may be no time for all of them.
+fn in_turns(keys: Vec<JobKey>) -> Vec<JobKey> {
+    let mut so_far = BTreeMap::<String, usize>::new();
+    let in_round = |key: JobKey| {
+        let round = so_far.entry(key.namespace.clone()).or_default();
+        *round += 1;
+        (*round, key)
+    };
+    let mut keys: Vec<_> = keys.into_iter().map(in_round).collect();
+    keys.sort_by_key(|(round, _)| *round);
+    keys.into_iter().map(|(_, key)| key).collect()
+}
+
 /// A description of the kinds of child alone that the settings add.
 fn added(described: &Descriptor, configured: &Descriptor) -> Descriptor {
     let children = configured.children[described.children.len()..].to_vec();
@@ -178,7 +199,7 @@ fn added(described: &Descriptor, configured: &Descriptor) -> Descriptor {
 fn not_granted(new: &Descriptor, settings: &Settings) -> Option<StageFailure> {
     let missing = grants::missing(&wanted(new, &settings.config()), settings.grants.as_ref()?);
     let message = format!("the plugin needs these grants, which spec.grants lacks; add them if you agree:\n{missing}");
-    (missing != Grants::default()).then_some(StageFailure { at: Stage::Accepted, reason: GRANT_MISSING, message })
+    (missing != Grants::default()).then(|| StageFailure::new(Stage::Accepted, GRANT_MISSING, message))
 }
 
 /// Why a component cannot take the place of another one.
@@ -203,4 +224,27 @@ fn serves_the_same(old: &Descriptor, new: &Descriptor) -> Result<(), Incompatibl
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::job_key::GroupKind;
+
+    #[test]
+    fn the_many_jobs_of_one_namespace_come_after_the_first_of_every_other() {
+        let (tale, opera) = (GroupKind::new("example.com", "Tale"), GroupKind::new("example.com", "Opera"));
+        let many = (0..1000).map(|number| JobKey::new(&opera, "aaa", &format!("job-{number:03}")));
+        let few = [("bbb", "hamlet"), ("bbb", "othello"), ("ccc", "lear")];
+        let few = few.map(|(namespace, name)| JobKey::new(&tale, namespace, name));
+        let keys: Vec<_> = many.chain(few).collect();
+        let turns = in_turns(keys.clone());
+        let first: Vec<_> = turns.iter().take(6).map(|key| format!("{}/{}", key.namespace, key.name)).collect();
+        assert_eq!(first, ["aaa/job-000", "bbb/hamlet", "ccc/lear", "aaa/job-001", "bbb/othello", "aaa/job-002"]);
+        let sorted = |mut keys: Vec<JobKey>| {
+            keys.sort();
+            keys
+        };
+        assert_eq!(sorted(turns), sorted(keys));
+    }
 }

@@ -1,7 +1,10 @@
 //! What is kept of the plugins that jobs are planned by, in the host's namespace as immutable ConfigMaps: whatever becomes
 //! of a plugin's source, and of this host, a running job's plugin is there.
 //!
-//! It is the bytes; of a large component from a registry it is where that registry has it.
+//! It is the bytes; of a large component from a registry it is where that registry has it. When they are released is in
+//! `sweep`.
+
+mod sweep;
 
 use super::{
     fetch::{FetchError, Sources},
@@ -15,11 +18,10 @@ use crate::{
 };
 use decide::Digest;
 use futures::{Stream, StreamExt};
-use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::{ByteString, api::core::v1::ConfigMap, apimachinery::pkg::apis::meta::v1::ObjectMeta};
 use kube::{
     Api, Resource,
-    api::{DeleteParams, GetParams, ListParams, Patch, PatchParams, PostParams, Preconditions},
+    api::{DeleteParams, GetParams, Patch, PatchParams, PostParams, Preconditions},
     core::{PartialObjectMeta, Request},
     runtime::{
         WatchStreamExt, reflector,
@@ -31,12 +33,8 @@ use sandbox::{
     Plugins,
     source::{self, COMPRESSED_KEY, DIGEST_ANNOTATION, Ratio},
 };
-use serde_json::json;
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-    time::Duration,
-};
+use serde_json::{Map, Value, json};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 /// A component with more bytes than this stays with the registry that it came from.
 pub(super) const LARGEST: usize = 8 << 20;
@@ -55,9 +53,6 @@ const UNUSED_ANNOTATION: &str = "troupe.dev/unused-since";
 
 /// Marks the ConfigMaps.
 const LABEL: (&str, &str) = ("troupe.dev/kept", "plugin");
-
-/// Bytes that nothing has needed for this long are released.
-const RELEASED_AFTER: SignedDuration = SignedDuration::from_hours(24);
 
 /// Why bytes cannot be kept or loaded.
 #[derive(Debug, thiserror::Error)]
@@ -93,6 +88,9 @@ pub(super) enum ArchiveError {
     /// They cannot be compressed.
     #[error("failed to compress the plugin")]
     Compress(#[source] std::io::Error),
+    /// The host panicked.
+    #[error("the host panicked meanwhile; report the panic in its log")]
+    Panicked,
     /// The API server or the way to it.
     #[error("failed to {attempt} configmap/{name}: {}", crate::error::chain(.source))]
     Api {
@@ -113,7 +111,10 @@ impl ArchiveError {
 
     /// How long the API server asks to wait.
     pub(super) fn retry_after(&self) -> Duration {
-        self.answer().and_then(answer::retry_after).unwrap_or_default()
+        match self {
+            Self::Pull { source, .. } => source.retry_after(),
+            other => other.answer().and_then(answer::retry_after).unwrap_or_default(),
+        }
     }
 
     /// What the API server said.
@@ -126,7 +127,7 @@ impl ArchiveError {
 }
 
 /// What one ConfigMap holds.
-enum Part {
+pub(super) enum Part {
     /// Some of the component's compressed bytes, in so many ConfigMaps.
     Chunk(Vec<u8>, usize),
     /// The whole component, in a registry.
@@ -220,44 +221,61 @@ impl Archive {
                 Err(kube::Error::Api(status)) if status.is_already_exists() => {}
                 Err(source) => return Err(failed("create")(source)),
             }
-            let found = self.maps.get(&name).await.map_err(failed("get"))?;
-            match is_same(&found, &map) {
-                true if number == 0 => return self.mark(digest, mark).await.map(drop),
-                true => return Ok(()),
-                // The first one is made last: a host that compresses otherwise did not come to that.
-                false if number > 0 && is_of(&found, digest) => {
-                    self.maps.delete(&name, &this_one(&found.metadata)).await.map_err(failed("delete"))?;
+            // Else it was released in between.
+            let Some(found) = self.maps.get_opt(&name).await.map_err(failed("get"))? else { continue };
+            if is_same(&found, &map) {
+                if self.holds(digest, number, found.metadata, mark).await? {
+                    return Ok(());
                 }
-                false => break,
+            } else if number > 0 && is_of(&found, digest) {
+                // The first one is made last: a host that compresses otherwise did not come to that.
+                self.maps.delete(&name, &this_one(&found.metadata)).await.map_err(failed("delete"))?;
+            } else {
+                break;
             }
         }
         Err(ArchiveError::Occupied(name))
     }
 
-    /// Puts this mark, if any, on what is kept. False where it is not kept as a whole: the first ConfigMap is made last.
+    /// Puts this mark, if any, on what is kept. False where it is not kept as a whole: the first ConfigMap is made last, and
+    /// released first. Where it is, no host releases it that found it unused before.
     ///
     /// # Errors
     /// The API server refuses, or does not answer.
     pub(super) async fn mark(&self, digest: &Digest, mark: Option<&Mark>) -> Result<bool, ArchiveError> {
         let name = name(digest, 0);
-        let failed = |attempt: &'static str| {
-            let name = name.clone();
-            move |source| ArchiveError::Api { attempt, name, source }
-        };
-        let found = self.maps.get_metadata_opt(&name).await.map_err(failed("get"))?;
-        let annotations = found.and_then(|map| map.metadata.annotations).unwrap_or_default();
+        let found = self.maps.get_metadata_opt(&name).await;
+        match found.map_err(|source| ArchiveError::Api { attempt: "get", name, source })? {
+            Some(map) => self.holds(digest, 0, map.metadata, mark).await,
+            None => Ok(false),
+        }
+    }
+
+    /// Has a ConfigMap that was found count as used, and puts this mark, if any, on the first one. False where it is not of
+    /// this plugin, or was released meanwhile.
+    async fn holds(
+        &self,
+        digest: &Digest,
+        number: usize,
+        found: ObjectMeta,
+        mark: Option<&Mark>,
+    ) -> Result<bool, ArchiveError> {
+        let annotations = found.annotations.unwrap_or_default();
         if annotations.get(DIGEST_ANNOTATION).is_none_or(|kept| kept != digest.as_str()) {
             return Ok(false);
         }
         let kept = Mark::read(&annotations);
-        let mark = mark.filter(|mark| kept.is_none_or(|kept| mark.replaces(&kept)));
-        if let Some((key, text)) = mark.map(Mark::annotation)
-            && annotations.get(&key) != Some(&text)
-        {
-            let patch = Patch::Merge(json!({ "metadata": { "annotations": { key: text } } }));
-            self.maps.patch_metadata(&name, &PatchParams::default(), &patch).await.map_err(failed("patch"))?;
+        let mark = mark.filter(|mark| number == 0 && kept.is_none_or(|kept| mark.replaces(&kept)));
+        let changes = changes(&annotations, mark);
+        if changes.is_empty() {
+            return Ok(true);
         }
-        Ok(true)
+        let (name, patch) = (name(digest, number), json!({ "metadata": { "annotations": changes } }));
+        match self.maps.patch_metadata(&name, &PatchParams::default(), &Patch::Merge(patch)).await {
+            Ok(_) => Ok(true),
+            Err(kube::Error::Api(status)) if status.is_not_found() => Ok(false),
+            Err(source) => Err(ArchiveError::Api { attempt: "patch", name, source }),
+        }
     }
 
     /// The mark on what is kept of this digest, if there is one.
@@ -278,10 +296,9 @@ impl Archive {
     /// Every plugin that is kept and marked, by digest, as the store of [`Self::watched`] has it.
     pub(super) fn marked(store: &ArchiveStore) -> BTreeMap<Digest, Mark> {
         let marked = |map: Arc<PartialObjectMeta<ConfigMap>>| {
-            let annotations = map.metadata.annotations.as_ref()?;
-            let digest = annotations.get(DIGEST_ANNOTATION)?.parse().ok()?;
-            let is_first = map.metadata.name.as_ref() == Some(&name(&digest, 0));
-            is_first.then_some((digest, Mark::read(annotations)?))
+            let annotations = map.metadata.annotations.as_ref().filter(|_| is_first(&map))?;
+            let digest: Digest = annotations.get(DIGEST_ANNOTATION)?.parse().ok()?;
+            Some((digest, Mark::read(annotations)?))
         };
         store.state().into_iter().filter_map(marked).collect()
     }
@@ -329,16 +346,8 @@ impl Archive {
     async fn part(&self, digest: &Digest, number: usize) -> Result<Option<Part>, ArchiveError> {
         let name = name(digest, number);
         let found = self.maps.get_opt(&name).await;
-        let Some(map) = found.map_err(|source| ArchiveError::Api { attempt: "get", name, source })? else {
-            return Ok(None);
-        };
-        if let Some(text) = map.data.as_ref().and_then(|data| data.get(ARTIFACT_KEY)) {
-            let artifact = serde_json::from_str(text).map_err(|_| ArchiveError::Damaged(digest.short().to_owned()))?;
-            return Ok(Some(Part::Artifact(artifact)));
-        }
-        let count = annotation(&map.metadata, CHUNKS_ANNOTATION).and_then(|count| count.parse().ok()).unwrap_or(1);
-        let bytes = map.binary_data.and_then(|mut data| data.remove(COMPRESSED_KEY));
-        Ok(bytes.map(|bytes| Part::Chunk(bytes.0, count)))
+        let found = found.map_err(|source| ArchiveError::Api { attempt: "get", name, source })?;
+        found.map_or(Ok(None), |map| part_in(map, digest))
     }
 
     /// The bytes with this digest from the registry that they stayed with. No signature is asked for: it held when they were
@@ -353,65 +362,38 @@ impl Archive {
             Err(source) => Err(ArchiveError::Pull { digest: short, source: Box::new(source) }),
         }
     }
-
-    /// Releases what nothing has needed for a day: marks what is not `needed` now, and deletes what was marked a day ago.
-    ///
-    /// # Errors
-    /// The API server refuses, or does not answer.
-    pub(super) async fn sweep(&self, needed: &BTreeSet<Digest>, now: Timestamp) -> Result<(), ArchiveError> {
-        let list = ListParams::default().labels(&format!("{}={}", LABEL.0, LABEL.1));
-        let all = self.maps.list_metadata(&list).await;
-        let failed = |attempt: &'static str, name: &str| {
-            let name = name.to_owned();
-            move |source| ArchiveError::Api { attempt, name, source }
-        };
-        for map in all.map_err(failed("list", ""))?.items {
-            let name = map.metadata.name.clone().unwrap_or_default();
-            match fate(&map, needed, now) {
-                Fate::Stays => {}
-                Fate::Mark(since) => {
-                    let patch = json!({ "metadata": { "annotations": { UNUSED_ANNOTATION: since } } });
-                    let params = PatchParams::default();
-                    let marked = self.maps.patch_metadata(&name, &params, &Patch::Merge(patch)).await;
-                    marked.map_err(failed("patch", &name))?;
-                }
-                Fate::Goes => {
-                    match self.maps.delete(&name, &this_one(&map.metadata)).await {
-                        Err(kube::Error::Api(status)) if status.is_not_found() => {}
-                        other => drop(other.map_err(failed("delete", &name))?),
-                    }
-                    tracing::info!(configmap = name, "released the bytes of a plugin that nothing needs");
-                }
-            }
-        }
-        Ok(())
-    }
 }
 
-/// What becomes of a ConfigMap.
-#[derive(Debug, PartialEq, Eq)]
-enum Fate {
-    Stays,
-    /// It is unused since then; None: it is used again.
-    Mark(Option<String>),
-    Goes,
-}
-
-fn fate(map: &PartialObjectMeta<ConfigMap>, needed: &BTreeSet<Digest>, now: Timestamp) -> Fate {
-    let Some(digest) = annotation(&map.metadata, DIGEST_ANNOTATION) else { return Fate::Stays };
-    let since = annotation(&map.metadata, UNUSED_ANNOTATION);
-    let is_needed = digest.parse().is_ok_and(|digest| needed.contains(&digest));
-    match (is_needed, since.and_then(|since| since.parse::<Timestamp>().ok())) {
-        (true, _) if since.is_some() => Fate::Mark(None),
-        (true, _) => Fate::Stays,
-        (false, None) => Fate::Mark(Some(now.to_string())),
-        (false, Some(since)) if now.duration_since(since) >= RELEASED_AFTER => Fate::Goes,
-        (false, Some(_)) => Fate::Stays,
+/// What a ConfigMap holds of the plugin with this digest; `None` if it has neither of the keys.
+///
+/// # Errors
+/// What it says of an artifact cannot be read.
+pub(super) fn part_in(map: ConfigMap, digest: &Digest) -> Result<Option<Part>, ArchiveError> {
+    if let Some(text) = map.data.as_ref().and_then(|data| data.get(ARTIFACT_KEY)) {
+        let artifact = serde_json::from_str(text).map_err(|_| ArchiveError::Damaged(digest.short().to_owned()))?;
+        return Ok(Some(Part::Artifact(artifact)));
     }
+    let count = annotation(&map.metadata, CHUNKS_ANNOTATION).and_then(|count| count.parse().ok()).unwrap_or(1);
+    let bytes = map.binary_data.and_then(|mut data| data.remove(COMPRESSED_KEY));
+    Ok(bytes.map(|bytes| Part::Chunk(bytes.0, count)))
 }
 
 fn annotation<'a>(of: &'a ObjectMeta, key: &str) -> Option<&'a String> {
     of.annotations.as_ref()?.get(key)
+}
+
+/// Other annotations of a ConfigMap that is used, and has this mark, if any. One that was unused changes by this: whoever
+/// found it so does not delete it any more.
+fn changes(annotations: &BTreeMap<String, String>, mark: Option<&Mark>) -> Map<String, Value> {
+    let unused = annotations.contains_key(UNUSED_ANNOTATION).then(|| (UNUSED_ANNOTATION.to_owned(), Value::Null));
+    let marked = mark.map(Mark::annotation).filter(|(key, text)| annotations.get(key) != Some(text));
+    unused.into_iter().chain(marked.map(|(key, text)| (key, Value::String(text)))).collect()
+}
+
+/// It is the first one of its plugin.
+fn is_first(map: &PartialObjectMeta<ConfigMap>) -> bool {
+    let digest = annotation(&map.metadata, DIGEST_ANNOTATION).and_then(|digest| digest.parse::<Digest>().ok());
+    digest.is_some_and(|digest| map.metadata.name.as_ref() == Some(&name(&digest, 0)))
 }
 
 /// Deletes no other object of the name.

@@ -5,6 +5,7 @@ use crate::{
     observe::{
         cache::Cache,
         stores::Stores,
+        table::Controller,
         wire::{Packed, Recorded},
     },
 };
@@ -60,7 +61,7 @@ fn pin(cache: &Cache, key: &JobKey, job: &Packed) -> Option<Digest> {
     let Recorded { digest, is_unplanned, is_unwritten, .. } = job.recorded();
     if *is_unplanned && *is_unwritten {
         let may_be = |digest: &Digest| cache.layout().may_have_planned(&key.kind, digest);
-        return cache.digest_of_children(&key.namespace, &job.job().uid, may_be);
+        return cache.digest_of_children(Controller::job(key, &job.job().uid), may_be);
     }
     digest.clone()
 }

@@ -1,6 +1,9 @@
 //! From a Plugin's source to bytes.
 
-use crate::plugin_resource::{ConfigMapSource, OciSource, PluginSpec, Source};
+use crate::{
+    api::answer,
+    plugin_resource::{ConfigMapSource, OciSource, PluginSpec, Source},
+};
 use decide::Digest;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::{Api, Client};
@@ -11,7 +14,7 @@ use sandbox::{
     Plugins,
     source::{self, COMPRESSED_KEY, DecompressError, KEY},
 };
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, time::Duration};
 
 /// Bytes of a source.
 #[derive(Debug, Clone)]
@@ -76,6 +79,12 @@ impl FetchError {
             Self::Inflate(..) => "TooLarge",
             Self::Api { .. } => "FetchFailed",
         }
+    }
+
+    /// How long the API server asks to wait.
+    pub(super) fn retry_after(&self) -> Duration {
+        let asked = if let Self::Api { source, .. } = self { answer::retry_after(source) } else { None };
+        asked.unwrap_or_default()
     }
 }
 
@@ -146,19 +155,22 @@ impl Sources {
         let found =
             maps.get_opt(&from.name).await.map_err(|source| FetchError::Api { name: from.name.clone(), source })?;
         let map = found.ok_or_else(|| FetchError::NoConfigMap(from.name.clone(), namespace.clone()))?;
-        let mut data = map.binary_data.unwrap_or_default();
-        let wanted = from.key.clone().map_or_else(|| vec![KEY.to_owned(), COMPRESSED_KEY.to_owned()], |key| vec![key]);
-        let Some((key, bytes)) = wanted.iter().find_map(|key| Some((key, data.remove(key)?.0))) else {
-            let has = data.into_keys().collect::<Vec<_>>().join(", ");
-            let has = if has.is_empty() { "none".to_owned() } else { has };
-            return Err(FetchError::NoKey { name: from.name.clone(), wanted: wanted.join(" or "), has });
-        };
-        let inflate = |error| FetchError::Inflate(from.name.clone(), error);
-        let wasm = match key.ends_with(".zst") {
-            true => source::decompress(&bytes, self.limit).map_err(inflate)?,
-            false => bytes,
-        };
-        Ok(fetched(wasm))
+        component_in(map, from, self.limit).map(fetched)
+    }
+}
+
+/// The component in a ConfigMap, decompressed to at most `limit` bytes: at the key that the source names, else at ours.
+pub(super) fn component_in(map: ConfigMap, from: &ConfigMapSource, limit: usize) -> Result<Vec<u8>, FetchError> {
+    let mut data = map.binary_data.unwrap_or_default();
+    let wanted = from.key.clone().map_or_else(|| vec![KEY.to_owned(), COMPRESSED_KEY.to_owned()], |key| vec![key]);
+    let Some((key, bytes)) = wanted.iter().find_map(|key| Some((key, data.remove(key)?.0))) else {
+        let has = data.into_keys().collect::<Vec<_>>().join(", ");
+        let has = if has.is_empty() { "none".to_owned() } else { has };
+        return Err(FetchError::NoKey { name: from.name.clone(), wanted: wanted.join(" or "), has });
+    };
+    match key.ends_with(".zst") {
+        true => source::decompress(&bytes, limit).map_err(|error| FetchError::Inflate(from.name.clone(), error)),
+        false => Ok(bytes),
     }
 }
 

@@ -2,6 +2,7 @@
 //! it may fail, hang or panic at any point.
 
 use super::{
+    Handles,
     accept::{self, Accepted},
     archive::ArchiveError,
     fetch::{FetchError, Fetched},
@@ -127,10 +128,12 @@ impl Shared {
         {
             return Err(refused(refusal.failure.clone()));
         }
-        let prepared = match (self.handles.plugins.prepared(&digest), &fetched) {
+        let Handles { plugins, bundled, .. } = &*self.handles;
+        let known = plugins.prepared(&digest).or_else(|| bundled.with(&digest).map(|(prepared, _)| prepared.clone()));
+        let prepared = match (known, &fetched) {
             (Some(prepared), _) => prepared,
             (None, Some(fetched)) => {
-                let prepared = self.handles.plugins.prepare_foreign(&question.name, &fetched.wasm).await;
+                let prepared = plugins.prepare_foreign(&question.name, &fetched.wasm).await;
                 prepared.map_err(|error| refused(not_a_plugin(&error)))?
             }
             (None, None) => return Err(refused(unloaded(&digest))),
@@ -154,8 +157,9 @@ impl Shared {
         if let Some(pin) = pin.as_ref().filter(|pin| self.handles.plugins.has(pin)) {
             return Ok((pin.clone(), None));
         }
-        let failed =
-            |error: &FetchError| StageFailure { at: Stage::Fetched, reason: error.reason(), message: chain(error) };
+        let failed = |error: &FetchError| {
+            StageFailure::new(Stage::Fetched, error.reason(), chain(error)).asking(error.retry_after())
+        };
         let fetched = self.sources.fetch(&question.name, &question.spec).await;
         let found = match (&pin, fetched) {
             (None, fetched) => fetched.map_err(|error| failed(&error))?,
@@ -165,7 +169,8 @@ impl Shared {
                     Ok(fetched) => format!("the source has {}", fetched.digest.short()),
                     Err(error) => chain(&error),
                 };
-                let wasm = self.archived_bytes(pin).await.map_err(|error| mismatch(pin, &chain(&error), &has))?;
+                let wasm = self.archived_bytes(pin).await;
+                let wasm = wasm.map_err(|error| mismatch(pin, &chain(&error), &has).asking(error.retry_after()))?;
                 Fetched { wasm, digest: pin.clone(), artifact: None }
             }
         };
@@ -180,49 +185,51 @@ impl Shared {
     /// Keeps the bytes, and that they were accepted, before any job is planned by them.
     async fn keep(&self, digest: &Digest, fetched: Option<&Fetched>, mark: Option<&Mark>) -> Result<(), StageFailure> {
         let Some(archive) = &self.archive else { return Ok(()) };
-        let failed =
-            |error: ArchiveError| StageFailure { at: Stage::Accepted, reason: "NotKept", message: chain(&error) };
         match fetched {
             Some(Fetched { wasm, artifact, .. }) => {
-                archive.keep(digest, wasm, artifact.as_ref(), mark).await.map_err(failed)
+                archive.keep(digest, wasm, artifact.as_ref(), mark).await.map_err(|error| not_kept(&error))
             }
             None if mark.is_none_or(|mark| self.marks().get(digest) == Some(mark)) => Ok(()),
-            None => match archive.mark(digest, mark).await.map_err(failed)? {
+            None => match archive.mark(digest, mark).await.map_err(|error| not_kept(&error))? {
                 true => Ok(()),
-                false => Err(failed(ArchiveError::NotKept(digest.short().to_owned()))),
+                false => Err(not_kept(&ArchiveError::NotKept(digest.short().to_owned()))),
             },
         }
     }
 }
 
 fn not_a_plugin(error: &LoadError) -> StageFailure {
-    StageFailure { at: Stage::Compiled, reason: "NotAPlugin", message: chain(error) }
+    StageFailure::new(Stage::Compiled, "NotAPlugin", chain(error))
+}
+
+fn not_kept(error: &ArchiveError) -> StageFailure {
+    StageFailure::new(Stage::Accepted, "NotKept", chain(error)).asking(error.retry_after())
 }
 
 /// The API server refuses such a Plugin where it has the host's CRD.
 fn not_a_digest(error: InvalidDigest) -> StageFailure {
     let message = format!("spec.digest: {error}; put the right digest or remove it");
-    StageFailure { at: Stage::Fetched, reason: "DigestMismatch", message }
+    StageFailure::new(Stage::Fetched, "DigestMismatch", message)
 }
 
 fn mismatch(pin: &Digest, why: &str, has: &str) -> StageFailure {
     let pin = pin.short();
     let message = format!("spec.digest asks for {pin}, but {why}, and {has}; put the right digest or remove it");
-    StageFailure { at: Stage::Fetched, reason: "DigestMismatch", message }
+    StageFailure::new(Stage::Fetched, "DigestMismatch", message)
 }
 
 fn unloaded(digest: &Digest) -> StageFailure {
     let message = format!("{} was unloaded while the host checked it; the host checks it again", digest.short());
-    StageFailure { at: Stage::Fetched, reason: "FetchFailed", message }
+    StageFailure::new(Stage::Fetched, "FetchFailed", message)
 }
 
 fn late() -> Refused {
     let message =
         format!("pulling, compiling and calling it took longer than {} s; the host tries again", LOOK.as_secs());
-    Refused::plainly(None, StageFailure { at: Stage::Accepted, reason: "TimedOut", message })
+    Refused::plainly(None, StageFailure::new(Stage::Accepted, "TimedOut", message))
 }
 
 fn panicked() -> Refused {
     let message = "the host panicked while it checked this Plugin; report the panic in its log".to_owned();
-    Refused::plainly(None, StageFailure { at: Stage::Accepted, reason: "InternalError", message })
+    Refused::plainly(None, StageFailure::new(Stage::Accepted, "InternalError", message))
 }

@@ -10,6 +10,8 @@ mod bundled;
 mod census;
 mod comparisons;
 mod fetch;
+#[cfg(feature = "fuzz")]
+pub(crate) mod fuzz;
 mod look;
 mod lost;
 mod mark;
@@ -40,20 +42,19 @@ use crate::{
     plugin_resource::{PluginSpec, PluginStatus},
     write::published::PublishedStatuses,
 };
-use archive::ArchiveStore;
+use archive::{ArchiveError, ArchiveStore};
 use bundled::Bundled;
 use comparisons::Comparisons;
 use decide::Digest;
-use futures::StreamExt;
+use futures::{FutureExt, StreamExt};
 use lost::Again;
 use plugin_task::PluginTask;
 use sandbox::{Plugins, Settings};
 use seen::Seen;
 use shared::Shared;
-use startup::NotArchived;
 use std::{
     collections::{BTreeMap, BTreeSet},
-    panic::resume_unwind,
+    panic::{AssertUnwindSafe, catch_unwind},
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -146,6 +147,15 @@ struct Supervised {
     task: Option<AbortOnDrop>,
 }
 
+/// What an attempt is made for.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+enum Errand {
+    /// To keep the bytes of this digest, which comes with the host.
+    Keep(Digest),
+    /// To load this digest.
+    Seek(Digest),
+}
+
 /// What follows from the answer to an attempt.
 type Ending = Box<dyn FnOnce(&mut Delivery) + Send>;
 
@@ -161,12 +171,14 @@ pub(crate) struct Delivery {
     swept: Instant,
     /// Digests that jobs need, that were accepted and cannot be loaded so far.
     sought: BTreeMap<Digest, Again>,
-    not_archived: NotArchived,
-    /// Attempts under way, at most one for a digest: requests to the API server and to registries.
-    attempts: JoinSet<(Digest, Ending)>,
-    under_way: BTreeSet<Digest>,
+    /// Digests that come with the host and whose bytes are not kept so far.
+    not_archived: BTreeMap<Digest, Again>,
+    /// Attempts under way, at most one for an errand: requests to the API server and to registries. One that panics has no
+    /// ending.
+    attempts: JoinSet<(Errand, Option<Ending>)>,
+    under_way: BTreeSet<Errand>,
     /// Of these the first attempts, which the host starts with.
-    first: BTreeSet<Digest>,
+    first: BTreeSet<Errand>,
     /// For the digests that are loaded at once.
     places: Arc<Semaphore>,
 }
@@ -197,37 +209,53 @@ impl Delivery {
 
     /// When something is tried that is due, or again since it has failed.
     fn next_attempt(&self) -> Instant {
-        let sought = self.sought.iter().filter(|(digest, _)| !self.under_way.contains(*digest)).map(|(_, again)| again);
-        sought.chain(&self.not_archived.again).map(|again| again.at).min().unwrap_or_else(|| Instant::now() + SWEEP)
+        let sought = self.sought.iter().filter(|(digest, _)| !self.is_sought_now(digest));
+        let to_keep = self.not_archived.iter().filter(|(digest, _)| !self.is_kept_now(digest));
+        sought.chain(to_keep).map(|(_, again)| again.at).min().unwrap_or_else(|| Instant::now() + SWEEP)
+    }
+
+    /// An attempt to load this digest is under way.
+    fn is_sought_now(&self, digest: &Digest) -> bool {
+        self.under_way.contains(&Errand::Seek(digest.clone()))
+    }
+
+    /// An attempt to keep the bytes of this digest is under way.
+    fn is_kept_now(&self, digest: &Digest) -> bool {
+        self.under_way.contains(&Errand::Keep(digest.clone()))
     }
 
     /// Begins to try all that is due.
     fn try_again(&mut self) {
-        if self.not_archived.again.is_some_and(|again| again.at <= Instant::now()) {
-            self.keep_built_ins();
-        }
+        self.keep_built_ins();
         self.seek_again();
     }
 
-    /// Begins an attempt for this digest, unless one is under way.
-    fn attempt(&mut self, digest: &Digest, attempt: impl Future<Output = Ending> + Send + 'static) {
-        if self.under_way.insert(digest.clone()) {
-            let digest = digest.clone();
-            self.attempts.spawn(async move { (digest, attempt.await) });
+    /// Begins an attempt for this errand, unless one is under way.
+    fn attempt(&mut self, errand: Errand, attempt: impl Future<Output = Ending> + Send + 'static) {
+        if self.under_way.insert(errand.clone()) {
+            self.attempts.spawn(async move { (errand, AssertUnwindSafe(attempt).catch_unwind().await.ok()) });
         }
     }
 
     /// Takes note of an attempt that has ended.
-    fn end(&mut self, ended: Result<(Digest, Ending), JoinError>) {
-        match ended.map_err(JoinError::try_into_panic) {
-            Ok((digest, ending)) => {
-                self.under_way.remove(&digest);
-                self.first.remove(&digest);
-                ending(self);
-            }
-            Err(Ok(panic)) => resume_unwind(panic),
-            // The runtime shuts down.
-            Err(Err(_cancelled)) => {}
+    fn end(&mut self, ended: Result<(Errand, Option<Ending>), JoinError>) {
+        // Else the runtime shuts down.
+        let Ok((errand, ending)) = ended else { return };
+        self.under_way.remove(&errand);
+        self.first.remove(&errand);
+        let has_ended = ending.is_some_and(|ending| catch_unwind(AssertUnwindSafe(|| ending(self))).is_ok());
+        if !has_ended {
+            self.panicked(&errand);
+        }
+    }
+
+    /// An attempt has panicked. It is counted, and made again as any other that has failed: while a host starts, it would
+    /// otherwise end every host, and later the delivery of all plugins.
+    fn panicked(&mut self, errand: &Errand) {
+        self.shared.handles.restarts.add("attempt");
+        match errand {
+            Errand::Keep(digest) => self.is_not_kept(digest, &ArchiveError::Panicked),
+            Errand::Seek(digest) => self.is_absent(digest, &ArchiveError::Panicked.into()),
         }
     }
 

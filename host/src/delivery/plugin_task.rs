@@ -108,7 +108,7 @@ impl PluginTask {
             }
             Err(why) => {
                 let message = format!("the spec cannot be read, and the digest that served keeps serving: {why}");
-                let failure = StageFailure { at: Stage::Fetched, reason: "InvalidSpec", message };
+                let failure = StageFailure::new(Stage::Fetched, "InvalidSpec", message);
                 self.refused(at, Refused::plainly(None, failure)).await;
             }
         }

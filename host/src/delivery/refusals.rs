@@ -1,4 +1,5 @@
-//! What was refused, and when it is looked at again: the same refusal in a row waits twice as long each time. Pure.
+//! What was refused, and when it is looked at again: the same refusal in a row waits twice as long each time, and as long as
+//! the API server asks for. Pure.
 
 use super::{accept::CONFLICT, report::StageFailure};
 use decide::Digest;
@@ -37,7 +38,8 @@ impl Refusal {
         };
         let times = before.filter(same).map_or(1, |before| before.times.saturating_add(1));
         let wait = LEAST_BACK_OFF.saturating_mul(1 << (times - 1).min(16)).min(MOST_BACK_OFF);
-        Self { digest, generation, failure, times, again: now + wait }
+        let again = now + wait.max(failure.retry_after);
+        Self { digest, generation, failure, times, again }
     }
 
     /// Another Plugin has what this one wants, and may let it go.
@@ -57,7 +59,7 @@ mod tests {
     use decide::testkit::digest;
 
     fn failure(reason: &'static str) -> StageFailure {
-        StageFailure { at: Stage::Accepted, reason, message: "as it is".into() }
+        StageFailure::new(Stage::Accepted, reason, "as it is".into())
     }
 
     fn refused(name: &str, generation: i64, before: Option<&Refusal>, now: Instant) -> Refusal {
@@ -74,6 +76,16 @@ mod tests {
             refusal = refused("one", 1, Some(&refusal), now);
         }
         assert_eq!(waits, [10, 20, 40, 80, 160, 320, 600, 600]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_refusal_waits_at_least_as_long_as_the_api_server_asks_for() {
+        let now = Instant::now();
+        let waits = [5, 60].map(|seconds| {
+            let failure = failure("NotKept").asking(Duration::from_secs(seconds));
+            (Refusal::new(Some(digest("one")), 1, failure, None, now).again - now).as_secs()
+        });
+        assert_eq!(waits, [10, 60]);
     }
 
     #[tokio::test(start_paused = true)]

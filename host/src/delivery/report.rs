@@ -3,6 +3,7 @@
 use crate::plugin_resource::PluginStatus;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+use std::time::Duration;
 
 /// A condition of a Plugin, in the order in which a digest comes by them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,6 +34,20 @@ pub(super) struct StageFailure {
     pub(super) reason: &'static str,
     /// For people: what to do.
     pub(super) message: String,
+    /// How long the API server asks to wait before the next attempt.
+    pub(super) retry_after: Duration,
+}
+
+impl StageFailure {
+    /// One after which nobody asks to wait.
+    pub(super) fn new(at: Stage, reason: &'static str, message: String) -> Self {
+        Self { at, reason, message, retry_after: Duration::ZERO }
+    }
+
+    /// The same, after which the API server asks to wait for so long.
+    pub(super) fn asking(self, retry_after: Duration) -> Self {
+        Self { retry_after, ..self }
+    }
 }
 
 /// How far the source's digest came.
@@ -100,7 +115,7 @@ mod tests {
     fn a_condition_keeps_its_time_until_its_status_changes() {
         let mut status = PluginStatus::default();
         let at = |second| Timestamp::from_second(second).unwrap();
-        let failure = StageFailure { at: Stage::Compiled, reason: "NotAPlugin", message: "rubbish".into() };
+        let failure = StageFailure::new(Stage::Compiled, "NotAPlugin", "rubbish".into());
         progress(&mut status, Some(&failure), 1, at(1));
         assert_eq!(said(&status, "Fetched"), ("True".into(), "Fetched".into(), Time(at(1))));
         assert_eq!(said(&status, "Compiled"), ("False".into(), "NotAPlugin".into(), Time(at(1))));

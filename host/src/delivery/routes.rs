@@ -6,34 +6,30 @@ use crate::{
     observe::layout::{Route, Served},
 };
 use decide::{Digest, plan::Descriptor};
-use sandbox::{Prepared, Settings};
+use sandbox::Settings;
 use std::sync::Arc;
 use tracing::{info, warn};
 
 impl Handles {
-    /// Other digests of the Plugin, which jobs are pinned to, get the settings that were accepted, as far as they fit. What
-    /// comes with the host keeps its own.
+    /// Other digests of the Plugin, which jobs are pinned to, adapt to the settings that were accepted. What comes with the
+    /// host keeps its own.
     pub(super) fn settle_others(&self, name: &str, digest: &Digest, settings: &Settings) {
         let is_own = |other: &Digest| other != digest && self.bundled.digests().all(|bundled| bundled != other);
         for other in self.plugins.digests_of(name).into_iter().filter(is_own) {
-            if let Some(prepared) = self.plugins.prepared(&other) {
-                self.settle(name, &prepared, settings);
-            }
+            self.adapt(name, &other, settings);
         }
     }
 
     /// A digest that jobs are pinned to gets the settings that were accepted with another one of its Plugin, as far as they
-    /// fit.
-    pub(super) fn settle(&self, name: &str, prepared: &Prepared, settings: &Settings) {
-        let (plugins, digest) = (&self.plugins, &prepared.digest);
-        // That the Plugin trusts what comes with the host says nothing of what came from elsewhere.
-        let grants = settings.grants.clone().or_else(|| plugins.grants(digest));
-        let settings = Settings { grants, ..settings.clone() };
-        match plugins.add(prepared, &settings) {
-            Ok(descriptor) => self.stores.change(|layout| layout.describe(&descriptor, digest)),
+    /// fit. Of the grants that it was accepted with it keeps those that the settings have, and it gets no other. Settings
+    /// without grants take none away: that a Plugin trusts what comes with the host says nothing of what came from elsewhere.
+    pub(super) fn adapt(&self, name: &str, digest: &Digest, settings: &Settings) {
+        match self.plugins.adapt(digest, settings) {
+            Ok(Some(descriptor)) => self.stores.change(|layout| layout.describe(&descriptor, digest)),
+            Ok(None) => {}
             Err(error) => {
                 info!(plugin = name, digest = digest.short(), %error, "the digest keeps the config that it has");
-                plugins.restrict(digest, &settings);
+                self.plugins.restrict(digest, settings);
             }
         }
     }
@@ -41,12 +37,11 @@ impl Handles {
     /// What comes with the host serves the framework as it did before there was a Plugin; else nobody does.
     pub(super) fn give_back(&self, name: &str) {
         let route = match self.bundled.get(name) {
-            Some((digest, settings)) => {
-                if let Some(prepared) = self.plugins.prepared(digest) {
-                    match self.plugins.add(&prepared, settings) {
-                        Ok(descriptor) => self.stores.change(|layout| layout.describe(&descriptor, digest)),
-                        Err(error) => warn!(plugin = name, %error, "the built-in plugin keeps other settings"),
-                    }
+            Some((prepared, settings)) => {
+                let digest = &prepared.digest;
+                match self.plugins.add(prepared, settings) {
+                    Ok(descriptor) => self.stores.change(|layout| layout.add(&descriptor, digest)),
+                    Err(error) => warn!(plugin = name, %error, "the built-in plugin keeps other settings"),
                 }
                 Route::to(digest)
             }

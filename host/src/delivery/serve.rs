@@ -24,7 +24,7 @@ impl PluginTask {
         let Acceptable { prepared, settings, accepted: Accepted { preflight, .. }, step, resolved } = acceptable;
         let Prepared { digest, .. } = &prepared;
         let refused = |reason, message| {
-            Refused::plainly(Some(digest.clone()), StageFailure { at: Stage::Accepted, reason, message })
+            Refused::plainly(Some(digest.clone()), StageFailure::new(Stage::Accepted, reason, message))
         };
         let (name, handles) = (&self.seen.name, &self.shared.handles);
         let mut all = self.shared.statuses();
@@ -93,11 +93,8 @@ impl PluginTask {
         from.retain(|digest| is_its(digest) && handles.bundled.digests().all(|bundled| bundled != digest));
         let mut is_news = false;
         for digest in &from {
-            let Some(had) = handles.plugins.grants(digest) else { continue };
-            let has = had.within(&spec.grants);
-            if has != had {
+            if handles.plugins.withdraw(digest, &spec.grants) {
                 warn!(plugin = name, digest = digest.short(), "grants were withdrawn from a digest that plans jobs");
-                handles.plugins.grant(digest, &has);
                 is_news = true;
             }
         }

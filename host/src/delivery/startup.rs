@@ -2,7 +2,7 @@
 //! What fails then is tried again until it is known; only jobs that need it wait. So it is with what takes long.
 
 use super::{
-    Delivery, Ending, Handles, Options,
+    Delivery, Ending, Errand, Handles, Options,
     archive::{Archive, ArchiveError},
     census,
     lost::{AT_ONCE, Again, QUIET},
@@ -21,10 +21,10 @@ use crate::{
 };
 use decide::Digest;
 use kube::Client;
-use sandbox::Plugins;
+use sandbox::{ConfigError, Plugins, Prepared, Settings};
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::Arc,
+    sync::{Arc, atomic::Ordering},
     time::Duration,
 };
 use tokio::{
@@ -42,17 +42,10 @@ const AGAIN: Duration = Duration::from_secs(1);
 /// them hold. Afterwards only jobs that need it wait: a registry that does not answer takes 60 s.
 const ORDINARY: Duration = Duration::from_secs(3);
 
-/// Built-in plugins whose bytes are not kept yet.
-pub(super) struct NotArchived {
-    digests: BTreeSet<Digest>,
-    pub(super) again: Option<Again>,
-}
-
 impl Delivery {
     /// Once this returns, no new job is planned by what a Plugin has replaced. Whatever served before serves again, or is
     /// sought.
     pub(crate) async fn start(client: Client, handles: Arc<Handles>, options: Options) -> Self {
-        let built_in = Plugins::built_in_digests().filter(|digest| handles.plugins.has(digest)).collect();
         let mut delivery = Self {
             shared: Arc::new(Shared::new(client, handles, options)),
             archive_store: None,
@@ -60,23 +53,18 @@ impl Delivery {
             listed: None,
             swept: Instant::now(),
             sought: BTreeMap::new(),
-            not_archived: NotArchived { digests: built_in, again: None },
+            not_archived: BTreeMap::new(),
             attempts: JoinSet::new(),
             under_way: BTreeSet::new(),
             first: BTreeSet::new(),
             places: Arc::new(Semaphore::new(AT_ONCE)),
         };
         delivery.withhold_built_ins();
-        let mut served = Vec::new();
         for plugin in delivery.list().await {
-            served.extend(delivery.restore(plugin).await);
-        }
-        // Before any pass, since one with other settings could change pods. This is one request to the API server for each, or
-        // more while that does not answer.
-        delivery.end_all().await;
-        for (name, digest) in served {
-            delivery.shared.handles.route(&name, &Route::to(&digest));
-            delivery.sought.insert(digest, Again::now());
+            if let Some((name, digest)) = delivery.restore(plugin).await {
+                delivery.shared.handles.route(&name, &Route::to(&digest));
+                delivery.sought.insert(digest, Again::now());
+            }
         }
         delivery.give_back_what_nobody_names();
         delivery.try_again();
@@ -91,8 +79,9 @@ impl Delivery {
         let layout = self.shared.handles.stores.layout();
         for served in layout.kinds().values() {
             let name = &served.framework.name;
-            let own = self.shared.handles.bundled.get(name).map(|(digest, _)| digest);
-            if !self.plugins.contains_key(name) && served.route.active.as_ref() != own {
+            let own = self.shared.handles.bundled.get(name).map(|(prepared, _)| &prepared.digest);
+            let serves = served.route.active.as_ref() == own && own.is_none_or(|own| layout.plans(own));
+            if !self.plugins.contains_key(name) && !serves {
                 self.shared.handles.give_back(name);
             }
         }
@@ -107,68 +96,67 @@ impl Delivery {
             );
             return;
         }
+        let built_in = Plugins::built_in_digests().filter(|digest| self.built_in(digest).is_some());
+        self.not_archived = built_in.map(|digest| (digest, Again::now())).collect();
         self.shared.handles.stores.change(|layout| {
             layout.keep_bytes();
-            self.not_archived.digests.iter().for_each(|digest| layout.hold_new_jobs(digest, None));
+            self.not_archived.keys().for_each(|digest| layout.hold_new_jobs(digest, None));
         });
-        self.not_archived.again = Some(Again::now());
     }
 
-    /// Begins to keep the bytes of what comes with this host, since the next host may come with others. What fails is tried
-    /// again.
+    /// Begins to keep the bytes of what comes with this host where that is due, since the next host may come with others.
+    /// What fails is tried again.
     pub(super) fn keep_built_ins(&mut self) {
         let Some(archive) = self.shared.archive.clone() else { return };
-        let before = self.not_archived.again.take();
-        for digest in self.not_archived.digests.clone() {
-            let Some((name, wasm, mark)) = self.built_in(&digest) else { continue };
-            let (archive, kept) = (archive.clone(), digest.clone());
-            self.attempt(&digest, async move {
+        let now = Instant::now();
+        let is_due = |(digest, again): &(&Digest, &Again)| again.at <= now && !self.is_kept_now(digest);
+        let due: Vec<_> = self.not_archived.iter().filter(is_due).map(|(digest, _)| digest.clone()).collect();
+        for kept in due {
+            let Some((wasm, mark)) = self.built_in(&kept) else { continue };
+            let archive = archive.clone();
+            self.attempt(Errand::Keep(kept.clone()), async move {
                 let answer = archive.keep(&kept, wasm, None, Some(&mark)).await;
                 Box::new(move |delivery: &mut Self| match answer {
-                    Ok(()) => delivery.is_kept(&name, &kept),
-                    Err(error) => delivery.is_not_kept(&name, &kept, &error, Again::after(before, error.retry_after())),
+                    Ok(()) => delivery.is_kept(&kept),
+                    Err(error) => delivery.is_not_kept(&kept, &error),
                 }) as Ending
             });
         }
     }
 
-    fn is_kept(&mut self, name: &str, digest: &Digest) {
-        self.not_archived.digests.remove(digest);
+    fn is_kept(&mut self, digest: &Digest) {
+        self.not_archived.remove(digest);
         self.shared.handles.stores.change(|layout| layout.admit_new_jobs(digest));
-        self.wake_new(name, digest);
+        self.wake_new(digest);
     }
 
-    fn is_not_kept(&mut self, name: &str, digest: &Digest, error: &ArchiveError, again: Again) {
-        self.not_archived.again = Some(again);
-        let why = chain(error);
-        warn!(plugin = name, why, "the bytes of a plugin cannot be kept; it plans no new job until they are");
+    pub(super) fn is_not_kept(&mut self, digest: &Digest, error: &ArchiveError) {
+        let again = Again::after(self.not_archived.get(digest).copied(), error.retry_after());
+        self.not_archived.insert(digest.clone(), again);
+        let (plugin, why) = (self.name_of_built_in(digest), chain(error));
+        warn!(plugin, why, "the bytes of a plugin cannot be kept; it plans no new job until they are");
         if again.attempts >= QUIET {
             self.shared.handles.stores.change(|layout| layout.hold_new_jobs(digest, Some(&why)));
-            self.wake_new(name, digest);
+            self.wake_new(digest);
         }
     }
 
-    /// The name, the bytes and the mark of a plugin that comes with this host.
-    fn built_in(&self, digest: &Digest) -> Option<(String, &'static [u8], Mark)> {
-        let plugins = &self.shared.handles.plugins;
-        let prepared = plugins.prepared(digest)?;
-        let name = prepared.descriptor.name.clone();
-        let (_, settings) = self.shared.handles.bundled.get(&name)?;
-        let mark = Mark::new(Mark::BY_HOST.to_owned(), &prepared.descriptor, settings, settings.grants.clone()?);
-        let wasm = Plugins::built_in(&name)?;
-        Some((name, wasm, mark))
+    /// The bytes and the mark of a plugin that comes with this host.
+    fn built_in(&self, digest: &Digest) -> Option<(&'static [u8], Mark)> {
+        let (Prepared { descriptor, .. }, settings) = self.shared.handles.bundled.with(digest)?;
+        let mark = Mark::new(Mark::BY_HOST.to_owned(), descriptor, settings, settings.grants.clone()?);
+        Some((Plugins::built_in(&descriptor.name)?, mark))
+    }
+
+    fn name_of_built_in(&self, digest: &Digest) -> &str {
+        self.shared.handles.bundled.with(digest).map_or("", |(prepared, _)| prepared.descriptor.name.as_str())
     }
 
     /// Jobs that no digest plans so far look whether this one does.
-    fn wake_new(&self, name: &str, digest: &Digest) {
-        let new = census::unplanned_keys_of(&self.shared.handles.stores, name);
-        self.shared
-            .handles
-            .wanted
-            .settle(digest)
-            .into_iter()
-            .chain(new)
-            .for_each(|key| self.shared.handles.queue.add(key));
+    fn wake_new(&self, digest: &Digest) {
+        let Handles { stores, queue, wanted, .. } = &*self.shared.handles;
+        let new = census::unplanned_keys_of(stores, self.name_of_built_in(digest));
+        wanted.settle(digest).into_iter().chain(new).for_each(|key| queue.add(key));
     }
 
     /// All Plugins; none where the API server does not have them, or the host has no right to list them. Asks until there
@@ -212,45 +200,80 @@ impl Delivery {
             self.shared.handles.route(&name, &Route::default());
             return None;
         }
-        self.settle_as_accepted(&name, &active);
+        self.withhold(&name, &active);
         Some((name, active))
     }
 
-    /// Begins to give what comes with the host the settings again with which its Plugin had it serve. Asks for them until
-    /// there is an answer, since running jobs must not be planned with others, or the host has no right to them.
-    fn settle_as_accepted(&mut self, name: &str, digest: &Digest) {
-        let Shared { handles, archive: Some(archive), .. } = &*self.shared else { return };
-        let Some(prepared) = handles.plugins.prepared(digest) else { return };
-        let (name, archive) = (name.to_owned(), archive.clone());
-        self.attempt(digest, async move {
-            let mark = known_mark(&archive, &name, &prepared.digest).await;
-            Box::new(move |delivery: &mut Self| {
-                if let Some(mark) = mark.filter(|mark| mark.is_of(&name)) {
-                    delivery.shared.handles.settle(&name, &prepared, &mark.settings());
+    /// What comes with the host is not loaded before it is known with which settings its Plugin had it serve: one pass with
+    /// others could change pods of jobs that run. It is sought as any other digest is, and holds its own jobs alone. A
+    /// delivery that was started again finds it with its settings, or sought.
+    fn withhold(&self, name: &str, digest: &Digest) {
+        let Handles { plugins, stores, bundled, is_starting, .. } = &*self.shared.handles;
+        let is_own = bundled.get(name).is_some_and(|(prepared, _)| prepared.digest == *digest);
+        if is_own && self.shared.archive.is_some() && is_starting.load(Ordering::Relaxed) {
+            plugins.unload(digest);
+            stores.change(|layout| layout.remove(digest));
+        }
+    }
+
+    /// Loads what comes with the host with the settings with which its Plugin had it serve, as far as they fit.
+    ///
+    /// # Errors
+    /// It takes neither these settings nor its own.
+    pub(super) fn add_own(&self, prepared: &Prepared, own: &Settings) -> Result<(), ConfigError> {
+        let (Prepared { digest, descriptor, .. }, handles) = (prepared, &self.shared.handles);
+        let accepted = self.shared.marks().get(digest).filter(|mark| mark.is_of(&descriptor.name)).map(Mark::settings);
+        // Its own settings come first only where it has to keep its config: a job that has ended may ask it in between.
+        if accepted.as_ref().is_none_or(|accepted| prepared.configured(accepted).is_err()) {
+            handles.plugins.add(prepared, own)?;
+        }
+        if let Some(accepted) = accepted {
+            let settings = Settings { grants: accepted.grants.or_else(|| handles.plugins.grants(digest)), ..accepted };
+            match handles.plugins.add(prepared, &settings) {
+                Ok(descriptor) => handles.stores.change(|layout| layout.describe(&descriptor, digest)),
+                Err(error) => {
+                    let plugin = &descriptor.name;
+                    info!(plugin, digest = digest.short(), %error, "what comes with the host keeps its own config");
+                    handles.plugins.restrict(digest, &settings);
                 }
-            }) as Ending
-        });
+            }
+        }
+        Ok(())
     }
 }
 
-/// The mark on what is kept of this digest. Asks until there is an answer; none where the host has no right to it.
-async fn known_mark(archive: &Archive, plugin: &str, digest: &Digest) -> Option<Mark> {
+impl Shared {
+    /// Learns with which settings its Plugin had serve what comes with the host. Where the host has no right to know, they come
+    /// with the first look at that Plugin.
+    ///
+    /// # Errors
+    /// The API server refuses for another reason, or does not answer.
+    pub(super) async fn learn_settings(&self, own: &Prepared) -> Result<(), ArchiveError> {
+        let Some(archive) = &self.archive else { return Ok(()) };
+        if let Some(mark) = known_mark(archive, own).await? {
+            self.marks().insert(own.digest.clone(), mark);
+        }
+        Ok(())
+    }
+}
+
+/// The mark on what is kept of a plugin; none where the host has no right to it, which is known once the API server has
+/// forbidden it for long enough.
+async fn known_mark(archive: &Archive, prepared: &Prepared) -> Result<Option<Mark>, ArchiveError> {
     let mut forbidden = Forbidden::default();
     loop {
-        let error = match archive.read_mark(digest).await {
-            Ok(mark) => return mark,
+        let error = match archive.read_mark(&prepared.digest).await {
+            Ok(mark) => return Ok(mark),
             Err(error) => error,
         };
         match error.answer() {
             Some(answer) if forbidden.is_for_good(answer, Instant::now()) => {
+                let plugin = &prepared.descriptor.name;
                 warn!(plugin, error = chain(&error), "its settings come with the first look at its Plugin");
-                return None;
+                return Ok(None);
             }
-            Some(answer) => {
-                warn!(plugin, error = chain(&error), "failed to read its settings, trying again");
-                pause(answer).await;
-            }
-            None => return None,
+            Some(answer) if is_forbidden(answer) => pause(answer).await,
+            _ => return Err(error),
         }
     }
 }

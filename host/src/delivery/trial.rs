@@ -74,7 +74,7 @@ impl Trial {
         }
         count(&mut self.live, job, differences, candidate);
         if let Some(difference) = differences.iter().find(|difference| difference.danger == Danger::Dangerous) {
-            self.stop(format!("{job}: a live pod would be changed: {difference}"));
+            self.stop(format!("{job}: a live pod would be changed: {}", difference.without_secrets()));
         }
     }
 
@@ -111,14 +111,14 @@ impl Trial {
     }
 }
 
-/// Counts one comparison.
+/// Counts one comparison. Whoever reads the examples in the status of a Plugin may not read the jobs.
 pub(super) fn count(into: &mut Comparison, job: &str, differences: &[Difference], candidate: &Answer) {
     into.passes += 1;
     into.different += u32::from(!differences.is_empty());
     into.dangerous += u32::from(differences.iter().any(|difference| difference.danger == Danger::Dangerous));
     into.failed += u32::from(!matches!(candidate, Answer::Judged { .. }) && !differences.is_empty());
     let room = EXAMPLES.saturating_sub(into.examples.len());
-    let fresh = differences.iter().map(|difference| format!("{job}: {difference}"));
+    let fresh = differences.iter().map(|difference| format!("{job}: {}", difference.without_secrets()));
     into.examples.extend(fresh.take(room));
 }
 
@@ -170,6 +170,23 @@ mod tests {
     fn a_canary_stops_where_a_live_pod_would_be_touched_and_only_there() {
         assert!(compared(CandidateState::Canary, Danger::Dangerous).stopped.unwrap().contains("role worker /replicas"));
         assert_eq!(compared(CandidateState::Canary, Danger::Harmless).stopped, None);
+    }
+
+    #[test]
+    fn neither_the_examples_nor_the_reason_of_a_stop_have_the_value_of_a_variable() {
+        let mut trial = Trial::of(&digest("new"), CandidateState::Canary);
+        let password = Difference {
+            field: "/env/PASSWORD".into(),
+            old: "hunter2".into(),
+            new: "hunter3".into(),
+            ..difference(Danger::Dangerous)
+        };
+        let rejected = Answer::Rejected(decide::plan::Rejection::Unsupported("x".into()));
+        trial.record_compared("ns/hamlet", &[password, difference(Danger::Harmless)], &rejected);
+        let variable = "role worker /env/PASSWORD: differs (dangerous)";
+        let examples = [format!("ns/hamlet: {variable}"), "ns/hamlet: role worker /replicas: 3 -> 2".to_owned()];
+        assert_eq!(trial.live.examples, examples);
+        assert_eq!(trial.stopped, Some(format!("ns/hamlet: a live pod would be changed: {variable}")));
     }
 
     #[test]

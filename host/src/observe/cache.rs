@@ -5,8 +5,9 @@ use crate::{
     job_key::{GroupKind, JobKey},
     observe::{
         departures::{Departure, Departures},
+        kept::Kept,
         layout::{Layout, Purpose, Served, WatchId, WatchSpec},
-        table::{Expected, Listed, Table},
+        table::{Controller, Expected, Listed, Table},
         wire::{Held, Object, Owner, Packed},
     },
 };
@@ -20,11 +21,15 @@ use std::{
     sync::Arc,
 };
 
+/// What follows the name of a job in the name of a Job of its is a DNS label, which has at most so many dashes, and another.
+const MOST_DASHES: usize = 32;
+
 /// The objects of all watches, by watch.
 #[derive(Debug, Default)]
 pub struct Cache {
     layout: Arc<Layout>,
     tables: BTreeMap<WatchId, Table>,
+    kept: Kept,
     departures: Departures,
 }
 
@@ -40,9 +45,11 @@ impl Cache {
     pub(crate) fn change(&mut self, change: impl FnOnce(&mut Layout)) -> bool {
         change(Arc::make_mut(&mut self.layout));
         let watches = self.layout.watches();
-        let before = self.tables.len();
-        self.tables.retain(|id, _| watches.contains_key(id));
-        let mut is_other = self.tables.len() < before;
+        let mut is_other = false;
+        for (_, ended) in self.tables.extract_if(.., |id, _| !watches.contains_key(id)) {
+            is_other = true;
+            ended.objects.values().for_each(|object| self.kept.release(object));
+        }
         for id in watches.keys() {
             self.tables.entry(*id).or_insert_with(|| {
                 is_other = true;
@@ -68,14 +75,14 @@ impl Cache {
         let progress = version.max(table.progress);
         let before = std::mem::take(table);
         (table.progress, table.listed) = (progress, Listed::Yes);
+        before.objects.values().for_each(|object| self.kept.release(object));
         objects.into_iter().for_each(|object| self.insert(watch, object));
         Some(before)
     }
 
     /// Stores an object that was added or changed, and returns it as it was before.
     pub(crate) fn upsert(&mut self, watch: WatchId, object: Object) -> Option<Object> {
-        let version = object.resource_version;
-        let before = self.take(watch, &object, version);
+        let before = self.take(watch, &object, object.resource_version);
         self.insert(watch, object);
         before
     }
@@ -94,7 +101,9 @@ impl Cache {
     fn take(&mut self, watch: WatchId, object: &Object, version: u64) -> Option<Object> {
         let table = self.tables.get_mut(&watch)?;
         table.progress = table.progress.max(version);
-        table.remove(&(object.namespace.clone(), object.name.clone()))
+        let object = table.remove(&(object.namespace.clone(), object.name.clone()))?;
+        self.kept.release(&object);
+        Some(object)
     }
 
     /// Records that the watch has reached this version.
@@ -104,10 +113,18 @@ impl Cache {
         }
     }
 
-    /// Records that the API server does not serve the kind of this watch. Returns whether that is the first answer.
-    pub(crate) fn no_such_kind(&mut self, watch: WatchId) -> bool {
-        let Some(table) = self.tables.get_mut(&watch) else { return false };
-        std::mem::replace(&mut table.listed, Listed::NoSuchKind) == Listed::NotYet
+    /// Records that the API server does not serve the kind of this watch. If that is new and the kind is optional, its table
+    /// is empty from now on and counts as shown; returns the table as it was before.
+    pub(crate) fn no_such_kind(&mut self, watch: WatchId) -> Option<Table> {
+        let is_optional = self.layout.watches().get(&watch).is_some_and(|watch| watch.optional);
+        let table = self.tables.get_mut(&watch)?;
+        if !is_optional || table.listed == Listed::NoSuchKind {
+            table.listed = Listed::NoSuchKind;
+            return None;
+        }
+        let before = std::mem::take(table);
+        (table.progress, table.listed) = (before.progress, Listed::NoSuchKind);
+        Some(before)
     }
 
     /// Records that the host has no right to the kind of this watch. What it has listed before, it keeps to. Pods are
@@ -121,7 +138,7 @@ impl Cache {
 
     /// Stores an object. Drops a child whose controller is neither a batch/v1 Job nor of a kind that may be one of jobs, and
     /// what should be of a pod and is not.
-    fn insert(&mut self, watch: WatchId, object: Object) {
+    fn insert(&mut self, watch: WatchId, mut object: Object) {
         let owner = object.owner.as_deref();
         let is_kept = match self.layout.watches().get(&watch).map(|spec| &spec.purpose) {
             Some(Purpose::Jobs(_) | Purpose::Classes(_)) => true,
@@ -132,7 +149,10 @@ impl Cache {
             None => false,
         };
         if let Some(table) = self.tables.get_mut(&watch).filter(|_| is_kept) {
-            table.insert(object);
+            self.kept.admit(&mut object);
+            if let Some(earlier) = table.insert(object) {
+                self.kept.release(&earlier);
+            }
         }
     }
 
@@ -198,7 +218,7 @@ impl Cache {
 
     /// Returns the job that a deleted Job belonged to: the name of a Job is that of its job with a suffix.
     fn job_named_before(&self, namespace: &str, name: &str) -> Option<JobKey> {
-        name.rmatch_indices('-').find_map(|(end, _)| {
+        name.rmatch_indices('-').take(MOST_DASHES).find_map(|(end, _)| {
             let here = (namespace.to_owned(), name[..end].to_owned());
             let (kind, _) = self.tables_of_jobs().find(|(_, table)| table.objects.contains_key(&here))?;
             Some(JobKey { kind: kind.clone(), namespace: here.0, name: here.1 })
@@ -316,9 +336,9 @@ impl Cache {
         })
     }
 
-    /// Returns the children of the controller with this uid in this namespace.
-    pub(crate) fn owned_by(&self, namespace: &str, uid: &str) -> impl Iterator<Item = &Object> {
-        self.tables.values().flat_map(move |table| table.owned_by(namespace, uid))
+    /// Returns the children of this controller.
+    pub(crate) fn owned_by(&self, controller: Controller<'_>) -> impl Iterator<Item = &Object> {
+        self.tables.values().flat_map(move |table| table.owned_by(controller))
     }
 
     /// Returns whether the API server serves a kind that schedulers report on.
@@ -340,73 +360,64 @@ impl Cache {
         watches.filter_map(|(id, _)| self.table(*id))
     }
 
-    /// Returns the batch/v1 Jobs of the controller with this uid in this namespace that have ended, as watches other than
-    /// these show them.
+    /// Returns the batch/v1 Jobs of this controller that have ended, as watches other than these show them.
     pub(crate) fn ended_elsewhere(
         &self,
         watches: &[WatchId],
-        namespace: &str,
-        uid: &str,
+        controller: Controller<'_>,
     ) -> impl Iterator<Item = &Arc<Child>> {
         let elsewhere = self.tables.iter().filter(|(id, _)| !watches.contains(id));
-        let owned = elsewhere.flat_map(move |(_, table)| table.owned_by(namespace, uid));
+        let owned = elsewhere.flat_map(move |(_, table)| table.owned_by(controller));
         owned.filter_map(|object| match &object.held {
             Held::Child(child) if child.job_is_over() => Some(child),
             Held::Job(_) | Held::Pod(_) | Held::Child(_) => None,
         })
     }
 
-    /// Returns the first digest named by a child of the job with this uid in this namespace that `may_be` accepts.
-    pub(crate) fn digest_of_children(
-        &self,
-        namespace: &str,
-        uid: &str,
-        may_be: impl Fn(&Digest) -> bool,
-    ) -> Option<Digest> {
-        let mut children = self.owned_by(namespace, uid);
+    /// Returns the first digest named by a child of this job that `may_be` accepts.
+    pub(crate) fn digest_of_children(&self, job: Controller<'_>, may_be: impl Fn(&Digest) -> bool) -> Option<Digest> {
+        let mut children = self.owned_by(job);
         children.find_map(|object| object.made_by.clone().filter(|digest| may_be(digest)))
     }
 
-    /// Returns kinds and names that the job cannot use: of objects with another controller, such as children of an
-    /// earlier job of this name, and of deleted Jobs whose pods still exist, or may exist: those that were there when the
-    /// Job went have not been shown yet. All are as these watches show them: the job waits for no other, which may be behind.
+    /// Returns kinds and names that the job cannot use yet: of children of an earlier job of this name, and of deleted Jobs
+    /// whose pods still exist, or may exist: those that were there when the Job went have not been shown yet. All are as these
+    /// watches show them: the job waits for no other, which may be behind. What other jobs' children are named is not read: a
+    /// namespace may have very many whose names begin with that of the job.
     pub(crate) fn taken(&self, children: &[WatchId], key: &JobKey, uid: &str) -> BTreeSet<(String, String)> {
         let JobKey { namespace, name: job, .. } = key;
         let mut taken = BTreeSet::new();
         for (id, watch) in children.iter().filter_map(|id| Some((id, self.layout.watches().get(id)?))) {
             let Some(table) = self.table(*id) else { continue };
-            let named_alike = table.objects.range((namespace.clone(), job.clone())..);
-            let named_alike = named_alike.take_while(|((ns, name), _)| ns == namespace && name.starts_with(job));
-            for ((_, name), object) in named_alike {
-                let owner = object.owner.as_deref();
-                if owner.is_some_and(|owner| owner.uid == uid) {
-                    continue;
-                }
-                taken.insert((watch.resource.kind.clone(), name.clone()));
-                let of_a_job = owner.filter(|owner| owner.is_batch_job());
-                if let Some(owner) = of_a_job.filter(|owner| !self.is_shown_by(children, namespace, owner)) {
-                    taken.insert((owner.kind.clone(), owner.name.clone()));
-                }
+            for owner in table.controllers_named(namespace, job).filter(|owner| owner.uid != uid) {
+                let of_earlier = table.owned_by(Controller::job(key, &owner.uid));
+                taken.extend(of_earlier.map(|object| (watch.resource.kind.clone(), object.name.clone())));
             }
+            let of_jobs = table.controllers_named_alike(namespace, job).filter(|owner| owner.is_batch_job());
+            let of_deleted = of_jobs.filter(|owner| !self.is_shown_by(children, namespace, owner));
+            taken.extend(of_deleted.map(|owner| (owner.kind.clone(), owner.name.clone())));
         }
         let departed = self.departures.named_alike(namespace, job);
-        let may_have_pods = departed.filter(|(_, departure)| !self.shows_pods_of(children, namespace, departure));
-        taken.extend(may_have_pods.map(|(name, _)| ("Job".to_owned(), name.to_owned())));
+        let may_have_pods = departed.filter(|(gone, departure)| !self.shows_pods_of(children, *gone, departure));
+        taken.extend(may_have_pods.map(|(gone, _)| ("Job".to_owned(), gone.name.to_owned())));
         taken
     }
 
-    /// Returns whether those of these watches that are of pods have shown all that were there when a Job went.
-    fn shows_pods_of(&self, watches: &[WatchId], namespace: &str, departure: &Departure) -> bool {
-        let is_of_pods = |id: &&WatchId| {
-            self.layout.watches().get(id).is_some_and(|watch| matches!(watch.purpose, Purpose::Pods(_)))
-        };
-        let has_shown = |id: &WatchId| self.table(*id).is_none_or(|table| departure.has_all_pods_in(namespace, table));
-        departure.is_old() || watches.iter().filter(is_of_pods).all(has_shown)
+    /// Returns whether those of these watches that are of pods have shown all that were there when this Job went.
+    fn shows_pods_of(&self, watches: &[WatchId], gone: Controller<'_>, departure: &Departure) -> bool {
+        departure.is_old() || self.tables_of_pods(watches).all(|table| departure.has_all_pods_in(gone, table))
     }
 
-    /// Returns whether a pod of the job with this uid in this namespace has not ended.
-    pub(crate) fn runs_pods_of(&self, namespace: &str, uid: &str) -> bool {
-        let mut children = self.owned_by(namespace, uid);
+    /// Returns the tables of pods among these.
+    pub(crate) fn tables_of_pods(&self, watches: &[WatchId]) -> impl Iterator<Item = &Table> {
+        let is_of_pods = |watch: &WatchSpec| matches!(watch.purpose, Purpose::Pods(_));
+        let of_pods = watches.iter().filter(move |id| self.layout.watches().get(id).is_some_and(is_of_pods));
+        of_pods.filter_map(|id| self.table(*id))
+    }
+
+    /// Returns whether a pod of this job has not ended.
+    pub(crate) fn runs_pods_of(&self, job: Controller<'_>) -> bool {
+        let mut children = self.owned_by(job);
         children.any(|object| matches!(&object.held, Held::Pod(pod) if !pod.phase.is_terminal()))
     }
 }

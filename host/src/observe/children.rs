@@ -5,7 +5,8 @@ use crate::{
     observe::{
         cache::Cache,
         layout::{Purpose, WatchId},
-        tombstones::Tombstones,
+        table::Controller,
+        tombstones::{Buried, Tombstones},
         wire::Held,
     },
 };
@@ -24,6 +25,10 @@ use std::{
 /// plugin, and is recorded with them.
 const MOST_KEPT: usize = 16 << 20;
 
+/// Those of its Jobs take as much again and more: the host makes them, and a user who adds to them does not take the room of
+/// theirs.
+const MOST_KEPT_OF_JOBS: usize = 64 << 20;
+
 /// The children of a job, by name.
 pub(crate) struct Children {
     pub(crate) pods: Vec<Arc<Pod>>,
@@ -38,31 +43,27 @@ impl Children {
     /// Returns the children of the job with this uid in these watches: its own, and the pods of its batch/v1 Jobs.
     pub(crate) fn of(cache: &Cache, watches: &[WatchId], tombstones: &Tombstones, key: &JobKey, uid: &str) -> Self {
         let mut found = Self { pods: Vec::new(), others: Vec::new(), dependents: Vec::new(), unreadable: None };
-        let mut places = Default::default();
-        found.add(cache, watches, tombstones, (key, uid), &mut places);
-        let jobs = found.others.iter().filter(|child| child.kind == "Job");
-        let jobs: Vec<_> = jobs.map(|child| child.uid.clone()).collect();
-        let own = found.others.len();
-        for uid in &jobs {
-            found.add(cache, watches, tombstones, (key, uid), &mut places);
-        }
-        found.others.truncate(own);
+        let buried = tombstones.of(key, watches);
+        let mut pods = Places::default();
+        found.add_own(cache, watches, &buried, Controller::job(key, uid), &mut pods);
+        found.add_pods_of_jobs(cache, watches, &buried, &key.namespace, &mut pods);
         found.add_dependents(cache, watches, &key.namespace);
         found.pods.sort_by(|a, b| a.name.cmp(&b.name));
         found.others.sort_by(|a, b| (&a.kind, &a.name).cmp(&(&b.kind, &b.name)));
         found
     }
 
-    /// Leaves out the fields of what comes after [`MOST_KEPT`] bytes, and reports the first such object. Jobs stay whole:
-    /// the host makes them, and a user does not decide how large their kept fields are.
+    /// Leaves out the fields of what comes after [`MOST_KEPT`] bytes, or [`MOST_KEPT_OF_JOBS`], and reports the first such
+    /// object.
     pub(crate) fn bound(&mut self) {
-        let mut left = MOST_KEPT;
+        let (mut left, mut left_of_jobs) = (MOST_KEPT, MOST_KEPT_OF_JOBS);
         let of_pods = self.dependents.iter_mut().map(|dependent| &mut dependent.object);
-        let all = self.others.iter_mut().filter(|child| child.kind != "Job").chain(of_pods);
-        for child in all.filter(|child| !child.fields.is_empty()) {
-            left = if left > 0 { left.saturating_sub(weight::child(child)) } else { 0 };
-            if left == 0 {
-                self.unreadable.get_or_insert_with(|| too_much(child));
+        for child in self.others.iter_mut().chain(of_pods).filter(|child| !child.fields.is_empty()) {
+            let (left, most) =
+                if child.kind == "Job" { (&mut left_of_jobs, MOST_KEPT_OF_JOBS) } else { (&mut left, MOST_KEPT) };
+            *left = left.saturating_sub(weight::child(child));
+            if *left == 0 {
+                self.unreadable.get_or_insert_with(|| too_much(child, most));
                 *child = Arc::new(without_fields(child));
             }
         }
@@ -82,7 +83,8 @@ impl Children {
         };
         let tables: Vec<_> = watches.iter().filter(is_of_pods).filter_map(|id| cache.table(*id)).collect();
         for pod in self.pods.iter().filter(|_| !tables.is_empty()) {
-            for object in tables.iter().flat_map(|table| table.owned_by(namespace, &pod.uid)) {
+            let owner = Controller { namespace, name: &pod.name, uid: &pod.uid };
+            for object in tables.iter().flat_map(|table| table.owned_by(owner)) {
                 if let Held::Child(child) = &object.held {
                     self.unreadable = self.unreadable.take().or_else(|| object.unreadable.clone());
                     self.dependents.push(Dependent { pod: pod.name.clone(), object: child.clone() });
@@ -93,16 +95,17 @@ impl Children {
         self.dependents.sort_by_cached_key(order);
     }
 
-    fn add(
+    /// Adds what the job itself controls.
+    fn add_own(
         &mut self,
         cache: &Cache,
         watches: &[WatchId],
-        tombstones: &Tombstones,
-        (key, uid): (&JobKey, &str),
-        (of_pods, of_others): &mut (Places, Places),
+        buried: &Buried<'_>,
+        job: Controller<'_>,
+        of_pods: &mut Places,
     ) {
         let tables = watches.iter().filter_map(|id| cache.table(*id));
-        for object in tables.flat_map(|table| table.owned_by(&key.namespace, uid)) {
+        for object in tables.flat_map(|table| table.owned_by(job)) {
             self.unreadable = self.unreadable.take().or_else(|| object.unreadable.clone());
             match &object.held {
                 Held::Pod(pod) => self.pods.push(pod.clone()),
@@ -110,12 +113,10 @@ impl Children {
                 Held::Job(_) => {}
             }
         }
-        for held in tombstones.owned_by(key, watches, uid) {
+        let mut of_others = Places::default();
+        for held in buried.get(job.uid).into_iter().flatten() {
             match held {
-                Held::Pod(pod) => {
-                    let is_behind = |live: &Pod| live.uid == pod.uid && !live.phase.is_terminal();
-                    of_pods.bury(&mut self.pods, pod, is_behind, || pod.clone());
-                }
+                Held::Pod(pod) => self.bury(pod, of_pods),
                 Held::Child(child) => {
                     let is_behind = |live: &Child| live.uid == child.uid && !live.job_is_over();
                     of_others.bury(&mut self.others, child, is_behind, || child.clone());
@@ -124,16 +125,48 @@ impl Children {
             }
         }
         // A list does not show how what it lacks has ended. Until another watch shows the deletion, too, it has no tombstone.
-        for over in cache.ended_elsewhere(watches, &key.namespace, uid) {
+        for over in cache.ended_elsewhere(watches, job) {
             let tombstone = || Arc::new(Child { terminating: true, ..Child::clone(over) });
             of_others.bury(&mut self.others, over, |_| false, tombstone);
         }
     }
+
+    /// Adds the pods of the job's batch/v1 Jobs.
+    fn add_pods_of_jobs(
+        &mut self,
+        cache: &Cache,
+        watches: &[WatchId],
+        buried: &Buried<'_>,
+        namespace: &str,
+        of_pods: &mut Places,
+    ) {
+        let jobs: Vec<_> = self.others.iter().filter(|child| child.kind == "Job").cloned().collect();
+        let tables: Vec<_> = cache.tables_of_pods(watches).collect();
+        for job in &jobs {
+            let owner = Controller { namespace, name: &job.name, uid: &job.uid };
+            for object in tables.iter().flat_map(|table| table.owned_by(owner)) {
+                self.unreadable = self.unreadable.take().or_else(|| object.unreadable.clone());
+                if let Held::Pod(pod) = &object.held {
+                    self.pods.push(pod.clone());
+                }
+            }
+            for held in buried.get(&*job.uid).into_iter().flatten() {
+                if let Held::Pod(pod) = held {
+                    self.bury(pod, of_pods);
+                }
+            }
+        }
+    }
+
+    fn bury(&mut self, pod: &Arc<Pod>, of_pods: &mut Places) {
+        let is_behind = |live: &Pod| live.uid == pod.uid && !live.phase.is_terminal();
+        of_pods.bury(&mut self.pods, pod, is_behind, || pod.clone());
+    }
 }
 
 /// Returns the error of the first child that there is no room for.
-fn too_much(child: &Child) -> FieldError {
-    let most = MOST_KEPT >> 20;
+fn too_much(child: &Child, most: usize) -> FieldError {
+    let most = most >> 20;
     let message =
         format!("the objects of the job have more than {most} MiB of data that its plugin reads: delete some");
     FieldError { path: format!("{} {}", child.kind, child.name), message }

@@ -18,7 +18,7 @@ use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
 use sha2::{Digest, Sha256};
 use std::{
-    collections::{BTreeMap, VecDeque},
+    collections::{BTreeMap, BTreeSet},
     fmt,
     sync::Arc,
     time::Duration,
@@ -31,7 +31,8 @@ const FRESH: Duration = Duration::from_secs(55);
 /// How long it is remembered, for times in which the API server gives no answer.
 const KEPT: Duration = Duration::from_mins(10);
 
-/// At most so many bytes are remembered of all objects together.
+/// At most so many bytes are remembered of all objects together. Where there are more, those of the namespace with the most
+/// are forgotten first: whoever names much costs others nothing.
 const MOST: usize = 32 << 20;
 
 /// Maximum bytes of the content of one object: the limit of a job's own spec.
@@ -58,11 +59,19 @@ pub(crate) struct Contents {
     known: Mutex<Known>,
 }
 
-/// What was read, and in which order.
+/// What was read, in which order, and how much of it in which namespace.
 #[derive(Debug, Default)]
 struct Known {
     objects: BTreeMap<Key, (Instant, Arc<Found>)>,
-    by_age: VecDeque<(Instant, Key)>,
+    by_age: BTreeSet<(Instant, Key)>,
+    namespaces: BTreeMap<String, OfNamespace>,
+    bytes: usize,
+}
+
+/// What was read in one namespace.
+#[derive(Debug, Default)]
+struct OfNamespace {
+    by_age: BTreeSet<(Instant, Key)>,
     bytes: usize,
 }
 
@@ -166,20 +175,44 @@ impl Contents {
 impl Known {
     /// Remembers what was found, and forgets what is old, or too much.
     fn put(&mut self, key: Key, read: Instant, found: &Arc<Found>) {
-        if let Some((_, before)) = self.objects.insert(key.clone(), (read, Arc::clone(found))) {
-            self.bytes -= bytes(&key, &before);
+        self.forget(&key);
+        let (bytes, entry) = (bytes(&key, found), (read, key.clone()));
+        let of_namespace = self.namespaces.entry(key.1.clone()).or_default();
+        of_namespace.by_age.insert(entry.clone());
+        of_namespace.bytes += bytes;
+        self.by_age.insert(entry);
+        self.bytes += bytes;
+        self.objects.insert(key, (read, Arc::clone(found)));
+        while let Some(key) = self.too_old(read).or_else(|| self.too_much()) {
+            self.forget(&key);
         }
-        self.bytes += bytes(&key, found);
-        self.by_age.push_back((read, key));
-        while let Some((oldest, key)) = self.by_age.front()
-            && (self.bytes > MOST || read.duration_since(*oldest) > KEPT)
-        {
-            // What was read again since has another entry.
-            if let Some((_, found)) = self.objects.get(key).filter(|(read, _)| read == oldest) {
-                self.bytes -= bytes(key, found);
-                self.objects.remove(key);
-            }
-            self.by_age.pop_front();
+    }
+
+    /// Returns an object that was read too long before this time.
+    fn too_old(&self, now: Instant) -> Option<Key> {
+        let (read, key) = self.by_age.first()?;
+        (now.duration_since(*read) > KEPT).then(|| key.clone())
+    }
+
+    /// Returns the oldest object of the namespace with the most bytes, if all together are too many.
+    fn too_much(&self) -> Option<Key> {
+        if self.bytes <= MOST {
+            return None;
+        }
+        let most = self.namespaces.values().max_by_key(|of_namespace| of_namespace.bytes)?;
+        most.by_age.first().map(|(_, key)| key.clone())
+    }
+
+    fn forget(&mut self, key: &Key) {
+        let Some((read, found)) = self.objects.remove(key) else { return };
+        let (bytes, entry) = (bytes(key, &found), (read, key.clone()));
+        self.by_age.remove(&entry);
+        self.bytes -= bytes;
+        let Some(of_namespace) = self.namespaces.get_mut(&key.1) else { return };
+        of_namespace.by_age.remove(&entry);
+        of_namespace.bytes -= bytes;
+        if of_namespace.by_age.is_empty() {
+            self.namespaces.remove(&key.1);
         }
     }
 }
@@ -188,7 +221,7 @@ impl Known {
 fn bytes((_, namespace, name): &Key, found: &Found) -> usize {
     let pairs = |data: &BTreeMap<String, String>| data.iter().map(|(key, value)| 64 + key.len() + value.len()).sum();
     let data: usize = if let Found::Data(data) = found { pairs(data) } else { 0 };
-    256 + 2 * (namespace.len() + name.len()) + data
+    512 + 4 * (namespace.len() + name.len()) + data
 }
 
 /// Returns the key with the SHA-256 of the value in hexadecimal digits.
@@ -215,8 +248,12 @@ fn unread(kind: Referred, name: &str, error: &WriteError) -> Answer {
 mod tests {
     use super::*;
 
+    fn key_in(namespace: &str, name: &str) -> Key {
+        (Referred::ConfigMap, namespace.into(), name.into())
+    }
+
     fn key(name: &str) -> Key {
-        (Referred::ConfigMap, "ns".into(), name.into())
+        key_in("ns", name)
     }
 
     fn of(size: usize) -> Arc<Found> {
@@ -236,5 +273,25 @@ mod tests {
         let left: Vec<_> = known.objects.keys().map(|(.., name)| name.as_str()).collect();
         assert_eq!(left, ["late", "settings-999"], "what was read again is kept for longer");
         assert_eq!(known.bytes, known.objects.iter().map(|(key, (_, found))| bytes(key, found)).sum::<usize>());
+    }
+    #[tokio::test(start_paused = true)]
+    async fn a_namespace_that_names_much_has_its_own_oldest_object_forgotten_and_none_of_others() {
+        let (mut known, began) = (Known::default(), Instant::now());
+        let at = |second| began + Duration::from_secs(second);
+        known.put(key_in("modest", "settings"), at(0), &of(1_000));
+        for number in 0..300 {
+            known.put(key_in("greedy", &format!("settings-{number}")), at(1 + number), &of(LARGEST));
+        }
+        let has = |known: &Known, namespace: &str, name: &str| known.objects.contains_key(&key_in(namespace, name));
+        assert!(has(&known, "modest", "settings"), "it is the oldest, and of the namespace with the least");
+        assert!(has(&known, "greedy", "settings-299") && !has(&known, "greedy", "settings-0"));
+        for number in 0..10 {
+            known.put(key_in("late", &format!("settings-{number}")), at(301), &of(LARGEST));
+        }
+        assert!(has(&known, "late", "settings-0") && has(&known, "modest", "settings"));
+        assert!(known.bytes <= MOST, "{} bytes", known.bytes);
+        let of_each = known.namespaces.values().map(|it| (it.bytes, it.by_age.len()));
+        let of_all = of_each.fold((0, 0), |(bytes, objects), (more, others)| (bytes + more, objects + others));
+        assert_eq!(of_all, (known.bytes, known.objects.len()));
     }
 }

@@ -1,7 +1,7 @@
 //! Jobs behind roles that went before their end. Not all of their pods need have been shown yet.
 
 use crate::observe::{
-    table::Table,
+    table::{Controller, Table},
     wire::{Held, Object, Owner},
 };
 use std::{collections::BTreeMap, time::Duration};
@@ -51,11 +51,15 @@ impl Departures {
         }
     }
 
-    /// Returns the names in this namespace that begin with the prefix, and what went.
-    pub(super) fn named_alike(&self, namespace: &str, prefix: &str) -> impl Iterator<Item = (&str, &Departure)> {
+    /// Returns the Jobs of this namespace that went and whose names begin with the prefix.
+    pub(super) fn named_alike(
+        &self,
+        namespace: &str,
+        prefix: &str,
+    ) -> impl Iterator<Item = (Controller<'_>, &Departure)> {
         let from_here = self.by_name.range((namespace.to_owned(), prefix.to_owned())..);
         let alike = from_here.take_while(move |((ns, name), _)| ns == namespace && name.starts_with(prefix));
-        alike.map(|((_, name), departure)| (name.as_str(), departure))
+        alike.map(|((namespace, name), departure)| (Controller { namespace, name, uid: &departure.uid }, departure))
     }
 }
 
@@ -65,10 +69,9 @@ impl Departure {
         self.at.elapsed() >= SHOWN_WITHIN
     }
 
-    /// Returns whether a watch of pods with this table has shown all pods that were there when the Job of this namespace
-    /// went.
-    pub(super) fn has_all_pods_in(&self, namespace: &str, table: &Table) -> bool {
-        table.progress >= self.version || table.owned_by(namespace, &self.uid).count() >= self.active
+    /// Returns whether a watch of pods with this table has shown all pods that were there when this Job went.
+    pub(super) fn has_all_pods_in(&self, job: Controller<'_>, table: &Table) -> bool {
+        table.progress >= self.version || table.owned_by(job).count() >= self.active
     }
 }
 
@@ -106,7 +109,7 @@ mod tests {
         let waits = |progress| {
             let mut pods = Table::default();
             pods.progress = progress;
-            departures.named_alike("ns", "hamlet").any(|(_, it)| !it.has_all_pods_in("ns", &pods))
+            departures.named_alike("ns", "hamlet").any(|(job, it)| !it.has_all_pods_in(job, &pods))
         };
         assert_eq!((waits(8), waits(9)), (true, false));
         assert_eq!(

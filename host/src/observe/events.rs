@@ -103,12 +103,14 @@ impl Follower {
         let (mut params, mut pages) = (ListParams::default().fields(gang::REPORTS), Pages::default());
         loop {
             params.limit = Some(pages.limit());
+            let began = Instant::now();
             let Some(text) = self.text(&params, &pages).await? else {
                 pages.was_too_large();
                 continue;
             };
+            let took = began.elapsed();
             let page: Page<&RawValue> = serde_json::from_str(&text)?;
-            pages.read(page.items.len(), text.len());
+            pages.read(page.items.len(), text.len(), took);
             for event in &page.items {
                 self.record(event.get());
             }

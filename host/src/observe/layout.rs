@@ -217,6 +217,11 @@ impl Layout {
         self.lost.contains_key(digest)
     }
 
+    /// Forgets that the bytes of this digest could not be loaded: the next job that needs it has them sought again.
+    pub(crate) fn forget_lost(&mut self, digest: &Digest) {
+        self.lost.remove(digest);
+    }
+
     /// Records that the host archives the bytes of each digest that plans a job.
     pub(crate) fn keep_bytes(&mut self) {
         self.accepted.get_or_insert_default();

@@ -7,6 +7,7 @@ pub(crate) mod contents;
 pub(crate) mod decode;
 mod departures;
 pub(crate) mod events;
+mod kept;
 pub mod layout;
 mod observed;
 pub(crate) mod pages;

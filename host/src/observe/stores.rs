@@ -9,6 +9,7 @@ use crate::{
         layout::{Layout, Planner, Purpose, WatchId, WatchSpec},
         records::Records,
         reports::{Report, Reports},
+        table::{Controller, Table},
         tombstones::{Tombstones, Witness},
         wire::{Held, Object},
     },
@@ -193,7 +194,7 @@ impl Stores {
         let job = Arc::new(job);
         let mut ledger = Ledger::read(&job.status, &job.uid);
         let may_be = |digest: &Digest| layout.may_have_planned(&key.kind, digest);
-        let of_children = || inner.cache.digest_of_children(&key.namespace, &job.uid, may_be);
+        let of_children = || inner.cache.digest_of_children(Controller::job(key, &job.uid), may_be);
         let (digest, held) = match layout.planner(&key.kind, &job, &ledger, of_children) {
             Planner::Digest(digest) => (Some(digest), None),
             Planner::Nobody => (None, None),
@@ -229,7 +230,7 @@ impl Stores {
             set_aside: None,
             no_ports: None,
             pruned: false,
-            namespace_terminating: inner.records.is_namespace_terminating(key, &job.uid),
+            namespace_terminating: inner.records.is_namespace_terminating(key, &job.uid, now),
             queue: None,
             job,
         };
@@ -266,9 +267,14 @@ impl Stores {
         self.inner.lock().records.retain_made(key, kept);
     }
 
-    /// Records, until the job is gone, that the namespace of the job with this uid is being deleted.
-    pub(crate) fn record_namespace_terminating(&self, key: &JobKey, uid: &str) {
-        self.inner.lock().records.record_namespace_terminating(key, uid);
+    /// Records, for a minute from `now` on, that the namespace of the job with this uid is being deleted.
+    pub(crate) fn record_namespace_terminating(&self, key: &JobKey, uid: &str, now: Timestamp) {
+        self.inner.lock().records.record_namespace_terminating(key, uid, now);
+    }
+
+    /// Returns when the record is over that the namespace of the job is being deleted; `None` if there is none.
+    pub(crate) fn namespace_terminates_until(&self, key: &JobKey) -> Option<Timestamp> {
+        self.inner.lock().records.namespace_terminates_until(key)
     }
 
     /// Returns the number of the job's tombstones.
@@ -335,15 +341,7 @@ impl Stores {
             }
         }
         let Some(old) = inner.cache.replace(watch, objects, version) else { return concerned };
-        for (here, object) in &old.objects {
-            if inner.cache.table(watch).is_none_or(|table| !table.objects.contains_key(here)) {
-                let of_object = inner.cache.concerned(watch, object);
-                inner.tombstones.record(watch, &of_object, object, Witness::List);
-                inner.cache.record_departure(object, version);
-                inner.reports.forget(&object.uid);
-                concerned.extend(of_object);
-            }
-        }
+        concerned.extend(inner.left_out(watch, &old, version));
         concerned.extend(inner.expected.keys().cloned());
         if old.listed != Listed::Yes {
             concerned.extend(inner.cache.keys());
@@ -404,12 +402,16 @@ impl Stores {
         reports.record(report).then_some(key)
     }
 
-    /// Records that the API server does not serve this kind. If that is new and the kind is optional, returns all jobs.
+    /// Records that the API server does not serve this kind. If that is new and the kind is optional, its objects are gone,
+    /// no write to them is awaited any more, and all jobs are returned.
     pub(crate) fn no_such_kind(&self, watch: WatchId) -> BTreeSet<JobKey> {
         let mut inner = self.inner.lock();
-        let is_first = inner.cache.no_such_kind(watch);
-        // The table of an optional kind that is not served counts as shown.
-        if is_first && inner.cache.is_shown(watch) { inner.cache.keys().collect() } else { BTreeSet::new() }
+        let Some(old) = inner.cache.no_such_kind(watch) else { return BTreeSet::new() };
+        let mut concerned = inner.left_out(watch, &old, old.progress);
+        concerned.extend(inner.expected.keys().cloned());
+        concerned.extend(inner.cache.keys());
+        inner.forget_writes_to(watch);
+        concerned
     }
 
     /// Records that the host has no right to the kind of this watch.
@@ -445,6 +447,31 @@ impl Inner {
     fn shows_our_writes(&self, key: &JobKey) -> bool {
         let writes = self.expected.get(key);
         writes.into_iter().flatten().all(|(watch, write)| self.cache.shows(*watch, &key.namespace, write))
+    }
+
+    /// Records that the objects of this table that the watch does not show any more were gone as of this version; how they
+    /// ended nobody saw. Returns the jobs that may be concerned.
+    fn left_out(&mut self, watch: WatchId, before: &Table, version: u64) -> BTreeSet<JobKey> {
+        let mut concerned = BTreeSet::new();
+        for (here, object) in &before.objects {
+            if self.cache.table(watch).is_none_or(|table| !table.objects.contains_key(here)) {
+                let of_object = self.cache.concerned(watch, object);
+                self.tombstones.record(watch, &of_object, object, Witness::List);
+                self.cache.record_departure(object, version);
+                self.reports.forget(&object.uid);
+                concerned.extend(of_object);
+            }
+        }
+        concerned
+    }
+
+    /// Forgets the writes to the kind of this watch, which will not show them.
+    fn forget_writes_to(&mut self, watch: WatchId) {
+        self.expected.retain(|_, writes| {
+            writes.retain(|(at, _)| *at != watch);
+            !writes.is_empty()
+        });
+        self.settled.retain(|(at, _)| *at != watch);
     }
 
     /// Returns the jobs whose settled doubt ends with the version that this watch has reached.

@@ -1,6 +1,9 @@
 //! The objects of one watch, by name and by owner, and the version that the watch has reached.
 
-use crate::observe::wire::{Held, Object, Owner};
+use crate::{
+    job_key::JobKey,
+    observe::wire::{Held, Object, Owner},
+};
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
@@ -11,11 +14,35 @@ use std::{
 pub struct Table {
     /// The objects by namespace and name.
     pub objects: BTreeMap<(String, String), Object>,
-    /// By the uid of the controller that the objects name, whether it is theirs or not.
+    /// By the namespace, name and uid of the controller that the objects name, with slashes between: whether it is theirs or
+    /// not.
     by_owner: BTreeMap<String, Owned>,
     /// The newest resource version that an event, a bookmark or a list has shown.
     pub(crate) progress: u64,
     pub(crate) listed: Listed,
+}
+
+/// A controller of objects. It is in their namespace: an owner reference means nothing in another.
+#[derive(Debug, Clone, Copy)]
+pub struct Controller<'a> {
+    /// Its namespace.
+    pub namespace: &'a str,
+    /// Its name.
+    pub name: &'a str,
+    /// Its uid.
+    pub uid: &'a str,
+}
+
+impl<'a> Controller<'a> {
+    /// Returns the job with this uid.
+    #[must_use]
+    pub fn job(key: &'a JobKey, uid: &'a str) -> Self {
+        Self { namespace: &key.namespace, name: &key.name, uid }
+    }
+
+    fn key(self) -> String {
+        [self.namespace, self.name, self.uid].join("/")
+    }
 }
 
 /// The objects that name one controller.
@@ -73,39 +100,60 @@ impl Table {
         }
     }
 
-    pub(crate) fn insert(&mut self, mut object: Object) {
+    /// Stores an object. Returns an earlier one of its name, which a list that changes meanwhile may have shown, too.
+    pub(crate) fn insert(&mut self, mut object: Object) -> Option<Object> {
         let here = (object.namespace.clone(), object.name.clone());
         if let Some(owner) = &mut object.owner {
             let new = || Owned { owner: Arc::clone(owner), objects: BTreeSet::new() };
-            let owned = self.by_owner.entry(owner.uid.clone()).or_insert_with(new);
+            let owned = self.by_owner.entry(controller(&here.0, owner).key()).or_insert_with(new);
             owned.objects.insert(here.clone());
             if owned.owner == *owner {
                 *owner = Arc::clone(&owned.owner);
             }
         }
-        self.objects.insert(here, object);
+        self.objects.insert(here, object)
     }
 
     /// Removes an object, and returns it.
     pub(crate) fn remove(&mut self, here: &(String, String)) -> Option<Object> {
         let object = self.objects.remove(here)?;
-        if let Some(owner) = &object.owner
-            && let Some(owned) = self.by_owner.get_mut(&owner.uid)
-        {
-            owned.objects.remove(here);
-            if owned.objects.is_empty() {
-                self.by_owner.remove(&owner.uid);
+        if let Some(owner) = &object.owner {
+            let key = controller(&here.0, owner).key();
+            if let Some(owned) = self.by_owner.get_mut(&key) {
+                owned.objects.remove(here);
+                if owned.objects.is_empty() {
+                    self.by_owner.remove(&key);
+                }
             }
         }
         Some(object)
     }
 
-    /// Returns the objects of this controller, all in its namespace: an owner reference means nothing in another.
-    pub(crate) fn owned_by(&self, namespace: &str, uid: &str) -> impl Iterator<Item = &Object> {
-        let owned = self.by_owner.get(uid).into_iter();
-        let owned = owned.flat_map(move |owned| owned.objects.range((namespace.to_owned(), String::new())..));
-        owned.take_while(move |here| here.0 == namespace).filter_map(|here| self.objects.get(here))
+    /// Returns the objects of this controller.
+    pub(crate) fn owned_by(&self, controller: Controller<'_>) -> impl Iterator<Item = &Object> {
+        let owned = self.by_owner.get(&controller.key()).into_iter().flat_map(|owned| &owned.objects);
+        owned.filter_map(|here| self.objects.get(here))
     }
+
+    /// Returns the controllers of objects in this namespace whose names begin with the prefix.
+    pub(crate) fn controllers_named_alike(&self, namespace: &str, prefix: &str) -> impl Iterator<Item = &Owner> {
+        self.controllers_from([namespace, prefix].join("/"))
+    }
+
+    /// Returns the controllers of objects in this namespace that have this name: an object may be gone, and another have its
+    /// name.
+    pub(crate) fn controllers_named(&self, namespace: &str, name: &str) -> impl Iterator<Item = &Owner> {
+        self.controllers_from([namespace, name, ""].join("/")).filter(move |owner| owner.name == name)
+    }
+
+    fn controllers_from(&self, prefix: String) -> impl Iterator<Item = &Owner> + use<'_> {
+        let from = self.by_owner.range(prefix.clone()..);
+        from.take_while(move |(key, _)| key.starts_with(&prefix)).map(|(_, owned)| &*owned.owner)
+    }
+}
+
+fn controller<'a>(namespace: &'a str, owner: &'a Owner) -> Controller<'a> {
+    Controller { namespace, name: &owner.name, uid: &owner.uid }
 }
 
 fn is_going(object: &Object) -> bool {

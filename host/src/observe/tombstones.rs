@@ -10,6 +10,7 @@ use crate::{
         wire::{Held, Object},
     },
 };
+use decide::weight;
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
@@ -30,13 +31,27 @@ pub(crate) enum Witness {
 const MOST: usize = 10_000;
 const MOST_OF_A_NAMESPACE: usize = 5 * MOST;
 
+/// What is kept of them takes at most so many bytes in a namespace, as estimated: 50,000 pods take more than
+/// half of it.
+const MOST_BYTES_OF_A_NAMESPACE: usize = 64 << 20;
+
 /// The tombstones of each job, with the watch that showed the object, until [`Tombstones::forget`].
 #[derive(Debug, Default)]
 pub(crate) struct Tombstones {
     of_jobs: BTreeMap<JobKey, Vec<(WatchId, Object)>>,
-    /// Their number by namespace.
-    counts: BTreeMap<String, usize>,
+    by_namespace: BTreeMap<String, Count>,
 }
+
+/// How many tombstones a namespace has.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Count {
+    number: usize,
+    /// What they take, as estimated.
+    bytes: usize,
+}
+
+/// The tombstones of one job, by the uid of their controllers.
+pub(crate) type Buried<'a> = BTreeMap<&'a str, Vec<&'a Held>>;
 
 impl Tombstones {
     /// Keeps a pod that had ended, and a Job that had ended or whose last state is known, as a terminating object.
@@ -55,24 +70,33 @@ impl Tombstones {
             Held::Job(_) | Held::Pod(_) | Held::Child(_) => return,
         };
         for key in concerned {
-            let of_namespace = self.counts.entry(key.namespace.clone()).or_default();
+            let bytes = bytes_of(&held);
+            let of_namespace = self.by_namespace.entry(key.namespace.clone()).or_default();
             let of_job = self.of_jobs.entry(key.clone()).or_default();
-            if of_job.len() < MOST && *of_namespace < MOST_OF_A_NAMESPACE {
+            let has_room =
+                of_namespace.number < MOST_OF_A_NAMESPACE && of_namespace.bytes + bytes <= MOST_BYTES_OF_A_NAMESPACE;
+            if of_job.len() < MOST && has_room {
                 of_job.push((watch, Object { held: held.clone(), ..object.clone() }));
-                *of_namespace += 1;
+                of_namespace.number += 1;
+                of_namespace.bytes += bytes;
             }
         }
     }
 
-    /// Returns the tombstones of a job whose controller has this uid: those of these watches first, then the Jobs that
-    /// another watch has seen end. That one may keep other fields of an object, but this one may have missed the end.
-    pub(crate) fn owned_by(&self, key: &JobKey, watches: &[WatchId], uid: &str) -> impl Iterator<Item = &Held> {
+    /// Returns the tombstones of a job by controller, each time those of these watches first, then the Jobs that another
+    /// watch has seen end. That one may keep other fields of an object, but this one may have missed the end.
+    pub(crate) fn of(&self, key: &JobKey, watches: &[WatchId]) -> Buried<'_> {
         let all = || self.of_jobs.get(key).into_iter().flatten();
         let here = all().filter(|(watch, _)| watches.contains(watch));
         let is_over = |object: &Object| matches!(&object.held, Held::Child(child) if child.job_is_over());
-        let elsewhere = all().filter(move |(watch, object)| !watches.contains(watch) && is_over(object));
-        let owned = move |object: &Object| object.owner.as_ref().is_some_and(|owner| owner.uid == uid);
-        here.chain(elsewhere).filter(move |(_, object)| owned(object)).map(|(_, object)| &object.held)
+        let elsewhere = all().filter(|(watch, object)| !watches.contains(watch) && is_over(object));
+        let mut by_controller = Buried::new();
+        for (_, object) in here.chain(elsewhere) {
+            if let Some(owner) = &object.owner {
+                by_controller.entry(&owner.uid).or_default().push(&object.held);
+            }
+        }
+        by_controller
     }
 
     /// Returns the number of tombstones of a job.
@@ -89,27 +113,36 @@ impl Tombstones {
     pub(crate) fn forget_first(&mut self, key: &JobKey, count: usize) -> bool {
         let Some(kept) = self.of_jobs.get_mut(key) else { return false };
         let count = count.min(kept.len());
-        kept.drain(..count);
-        let is_empty = kept.is_empty();
-        self.uncount(&key.namespace, count);
-        if is_empty {
+        let forgotten: Vec<_> = kept.drain(..count).collect();
+        if kept.is_empty() {
             self.of_jobs.remove(key);
         }
+        self.uncount(&key.namespace, &forgotten);
         count > 0
     }
 
     /// Removes all tombstones of a job.
     pub(crate) fn forget(&mut self, key: &JobKey) {
-        let count = self.of_jobs.remove(key).map_or(0, |kept| kept.len());
-        self.uncount(&key.namespace, count);
+        let forgotten = self.of_jobs.remove(key).unwrap_or_default();
+        self.uncount(&key.namespace, &forgotten);
     }
 
-    fn uncount(&mut self, namespace: &str, count: usize) {
-        let Some(of_namespace) = self.counts.get_mut(namespace) else { return };
-        *of_namespace -= count;
-        if *of_namespace == 0 {
-            self.counts.remove(namespace);
+    fn uncount(&mut self, namespace: &str, forgotten: &[(WatchId, Object)]) {
+        let Some(of_namespace) = self.by_namespace.get_mut(namespace) else { return };
+        of_namespace.number -= forgotten.len();
+        of_namespace.bytes -= forgotten.iter().map(|(_, object)| bytes_of(&object.held)).sum::<usize>();
+        if of_namespace.number == 0 {
+            self.by_namespace.remove(namespace);
         }
+    }
+}
+
+/// Estimates the bytes that a tombstone takes.
+fn bytes_of(held: &Held) -> usize {
+    match held {
+        Held::Pod(pod) => weight::pod(pod),
+        Held::Child(child) => weight::child(child),
+        Held::Job(_) => 0,
     }
 }
 
@@ -149,7 +182,8 @@ mod tests {
         note(&mut tombstones, "later");
         assert!(tombstones.forget_first(&key, count));
         let is_later = |held: &Held| matches!(held, Held::Pod(pod) if pod.name == "later");
-        assert_eq!(tombstones.owned_by(&key, &[WatchId(0)], "uid").map(is_later).collect::<Vec<_>>(), [true]);
+        let left = tombstones.of(&key, &[WatchId(0)]);
+        assert_eq!(left["uid"].iter().map(|held| is_later(held)).collect::<Vec<_>>(), [true]);
         assert!(!tombstones.forget_first(&key, 0) && tombstones.forget_first(&key, 1) && tombstones.count(&key) == 0);
     }
 
@@ -176,7 +210,26 @@ mod tests {
         for name in ["first", "c", "d", "e", "f"] {
             tombstones.forget(&key(name));
         }
-        assert!(tombstones.of_jobs.is_empty() && tombstones.counts.is_empty());
+        assert!(tombstones.of_jobs.is_empty() && tombstones.by_namespace.is_empty());
+    }
+
+    // A tombstone holds what is kept of the object, and its user decides how large that is.
+    #[test]
+    fn the_tombstones_of_a_namespace_take_no_more_than_so_many_bytes() {
+        let key = |namespace: &str| JobKey::new(&GroupKind::new("example.com", "Tale"), namespace, "job");
+        let mut tombstones = Tombstones::default();
+        let large = job(&serde_json::json!([{ "type": "Complete", "status": "True", "message": "x".repeat(1 << 20) }]));
+        for _ in 0..100 {
+            tombstones.record(WatchId(0), &BTreeSet::from([key("ns")]), &large, Witness::Event);
+        }
+        assert_eq!(tombstones.count(&key("ns")), 63);
+        tombstones.record(WatchId(0), &BTreeSet::from([key("other")]), &large, Witness::Event);
+        assert_eq!(tombstones.count(&key("other")), 1);
+        assert!(tombstones.forget_first(&key("ns"), 1));
+        tombstones.record(WatchId(0), &BTreeSet::from([key("ns")]), &large, Witness::Event);
+        assert_eq!(tombstones.count(&key("ns")), 63);
+        [key("ns"), key("other")].iter().for_each(|key| tombstones.forget(key));
+        assert!(tombstones.by_namespace.is_empty());
     }
 
     fn job(conditions: &serde_json::Value) -> Object {
@@ -204,7 +257,7 @@ mod tests {
         let seen = |watch, conditions| {
             let mut tombstones = Tombstones::default();
             tombstones.record(WatchId(watch), &BTreeSet::from([key.clone()]), &job(&conditions), Witness::Event);
-            tombstones.owned_by(&key, &[WatchId(0)], "uid").count()
+            tombstones.of(&key, &[WatchId(0)]).get("uid").map_or(0, Vec::len)
         };
         let complete = serde_json::json!([{ "type": "Complete", "status": "True" }]);
         assert_eq!((seen(0, complete.clone()), seen(1, complete)), (1, 1));

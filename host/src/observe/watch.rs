@@ -14,10 +14,11 @@ use crate::{
     control::queue::Queue,
     error::chain,
     observe::{
+        cache::Cache,
         layout::{Purpose, WatchId, WatchSpec},
         pages::Pages,
         position::{Failure, Position, Step},
-        stores::Stores,
+        stores::{Listed, Stores},
         wire::{self, Object, Page, PageMetadata},
     },
 };
@@ -61,6 +62,8 @@ pub(super) const OPTIONAL_AGAIN: Duration = Duration::from_secs(600);
 pub(super) enum WatchError {
     #[error("the API server does not serve {0}")]
     NoSuchKind(String),
+    #[error("404 for {0}, which the API server serves")]
+    NotFound(String),
     #[error("{0}: the plugin has to be mended")]
     Misnamed(Mismatch),
     #[error("the version to go on from has expired")]
@@ -90,9 +93,8 @@ impl WatchError {
             Self::NoSuchKind(_) | Self::Misnamed(_) | Self::Expired => Failure::Expired,
             Self::Client(kube::Error::Api(status)) if !matches!(status.code, 429 | 502 | 503) => Failure::Barren,
             Self::Client(_) | Self::NoAnswer(_) => Failure::Unanswered,
-            Self::Broken(_) | Self::Silent | Self::Ended | Self::Garbled(_) | Self::Request(_) | Self::TooLarge => {
-                Failure::Barren
-            }
+            Self::NotFound(_) | Self::Broken(_) | Self::Silent | Self::Ended => Failure::Barren,
+            Self::Garbled(_) | Self::Request(_) | Self::TooLarge => Failure::Barren,
         }
     }
 
@@ -181,17 +183,18 @@ impl Watch {
                 },
                 Step::Follow(from) => self.follow(&mut position, from).await,
             };
-            let wait = match result {
-                Ok(()) => {
-                    reported = None;
-                    continue;
-                }
-                Err(error @ (WatchError::NoSuchKind(_) | WatchError::Misnamed(_))) => {
+            let lasted = began.elapsed();
+            let Err(error) = result else {
+                reported = None;
+                continue;
+            };
+            let wait = match self.confirmed(error).await {
+                error @ (WatchError::NoSuchKind(_) | WatchError::Misnamed(_)) => {
                     position.failed(error.failure());
                     self.missing(&error, &mut reported)
                 }
-                Err(error) if error.is_forbidden() => self.forbidden(&mut position, &error, &mut reported),
-                Err(error) => self.failed(&mut position, &error, began.elapsed()),
+                error if error.is_forbidden() => self.forbidden(&mut position, &error, &mut reported),
+                error => self.failed(&mut position, &error, lasted),
             };
             // A write of the host may show first that the kind is served now.
             tokio::select! {
@@ -202,13 +205,30 @@ impl Watch {
         }
     }
 
+    /// Returns what this error says of the kind. A 404 may be that of one API server that is behind the others, so what has
+    /// been listed of an optional kind counts until discovery says, too, that the kind is not served.
+    async fn confirmed(&self, error: WatchError) -> WatchError {
+        match error {
+            WatchError::NoSuchKind(kind) if self.is_believed() => {
+                self.look_up().await.err().unwrap_or(WatchError::NotFound(kind))
+            }
+            error => error,
+        }
+    }
+
+    /// Returns whether jobs are served by what has been listed of this optional kind: without Workloads no queue holds one.
+    fn is_believed(&self) -> bool {
+        let has_listed = |cache: &Cache| cache.table(self.id).is_some_and(|table| table.listed == Listed::Yes);
+        self.spec.optional && self.stores.read(has_listed)
+    }
+
     /// Records that the API server forbids this kind; returns the time to the next attempt. Once the host has no right to
-    /// it, an optional kind counts as not served, and nobody waits for jobs of another.
+    /// it, an optional kind that was never listed counts as not served, and nobody waits for jobs of another.
     fn forbidden(&self, position: &mut Position, error: &WatchError, reported: &mut Option<Why>) -> Duration {
         let now = Instant::now();
         let in_a_row = position.forbidden(now);
         let left = position.lacks_right_in(now);
-        if left.is_zero() && self.spec.optional {
+        if left.is_zero() && self.spec.optional && !self.is_believed() {
             return self.missing(error, reported);
         }
         self.log_failure(position, in_a_row, error);
@@ -270,6 +290,11 @@ impl Watch {
         if !was_missing || is_kubernetes(&self.spec.resource.group) {
             return Ok(());
         }
+        self.look_up().await
+    }
+
+    /// Looks up whether the API server serves the kind, under the plugin's names.
+    async fn look_up(&self) -> Result<(), WatchError> {
         let checked = timeout(LIST_DEADLINE, names::check(&self.client, &self.spec.resource)).await;
         match checked.map_err(|_| WatchError::NoAnswer(LIST_DEADLINE))? {
             Ok(true) => Ok(()),
@@ -318,7 +343,6 @@ impl Watch {
                 info!(kind = self.spec.resource.plural, objects = objects.len(), version, "listed");
                 self.wake(self.stores.replace(self.id, objects, version));
                 position.listed(version);
-                pages.all_came();
                 return Ok(());
             }
         }
@@ -327,10 +351,11 @@ impl Watch {
     async fn page(&self, params: &ListParams, pages: &mut Pages) -> Result<Page<Object>, WatchError> {
         let request =
             if self.metadata_only() { self.requests().list_metadata(params)? } else { self.requests().list(params)? };
+        let began = Instant::now();
         let text = self.answered(answer::text_within(&self.client, request, pages.most_bytes())).await?;
-        let text = text.ok_or(WatchError::TooLarge)?;
+        let (text, took) = (text.ok_or(WatchError::TooLarge)?, began.elapsed());
         let page = wire::page(&text, &self.spec)?;
-        pages.read(page.items.len(), text.len());
+        pages.read(page.items.len(), text.len(), took);
         Ok(page)
     }
 
@@ -432,6 +457,12 @@ mod tests {
     fn who_is_too_busy_to_answer_says_nothing_of_the_version() {
         assert!([429, 502, 503].into_iter().all(|code| refused(code).failure() == Failure::Unanswered));
         assert!([401, 403, 500, 504].into_iter().all(|code| refused(code).failure() == Failure::Barren));
+    }
+
+    #[test]
+    fn a_404_that_discovery_denies_leaves_the_version_for_another_attempt() {
+        assert_eq!(WatchError::NotFound("workloads".into()).failure(), Failure::Barren);
+        assert_eq!(WatchError::NoSuchKind("workloads".into()).failure(), Failure::Expired);
     }
 
     #[test]

@@ -58,7 +58,15 @@ impl Owner {
     pub(crate) fn is_pod(&self) -> bool {
         self.kind == "Pod" && self.api_version == "v1"
     }
+
+    /// Returns whether an object can have this kind, name and uid: the API server takes any text for those of an owner.
+    fn can_exist(&self) -> bool {
+        [&self.api_version, &self.kind, &self.name, &self.uid].iter().all(|text| text.len() <= LONGEST_IDENTITY)
+    }
 }
+
+/// The longest part of an object's identity is its API version: a DNS subdomain, a slash and a DNS label.
+const LONGEST_IDENTITY: usize = 253 + 1 + 63;
 
 /// The decoded part of an object, by the kind of object.
 #[derive(Debug, Clone, PartialEq)]
@@ -137,7 +145,7 @@ fn or_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(from: D)
 
 impl Metadata {
     fn owner(&self) -> Option<Owner> {
-        self.owner_references.iter().find(|owner| owner.controller).cloned()
+        self.owner_references.iter().find(|owner| owner.controller).filter(|owner| owner.can_exist()).cloned()
     }
 
     /// Returns the name, version and owners from metadata that cannot be decoded as a whole.

@@ -149,6 +149,7 @@ impl Writer {
         while !rest.is_empty() && applied.failures.is_empty() {
             let (batch, later) = rest.split_at(size.min(rest.len()));
             let results = join_all(batch.iter().map(|action| self.write(key, input, action))).await;
+            log_failed(batch, &results);
             for (action, result) in batch.iter().zip(results) {
                 match result {
                     Ok(warnings) => {
@@ -160,7 +161,6 @@ impl Writer {
                         }
                     }
                     Err(error) => {
-                        warn!(%action, error = chain(&error), "write failed");
                         retry_after = retry_after.max(error.retry_after());
                         applied.failures.push(failure(key, action, &error));
                     }
@@ -377,6 +377,15 @@ async fn send_warned<T: DeserializeOwned>(
     Ok((answer, warnings))
 }
 
+/// Logs the first write of a batch that failed, and how many others did: those of a wide job mostly fail alike.
+fn log_failed(batch: &[&Action], results: &[Result<Vec<String>, WriteError>]) {
+    let mut failed = batch.iter().zip(results).filter_map(|(action, result)| Some((action, result.as_ref().err()?)));
+    if let Some((action, error)) = failed.next() {
+        let others = failed.count();
+        warn!(%action, error = chain(error), others, "write failed");
+    }
+}
+
 fn failure(key: &JobKey, action: &Action, error: &WriteError) -> Waiting {
     match error {
         WriteError::Deleted => Waiting::Deleted { kind: action.kind.clone(), name: action.name.clone() },
@@ -415,73 +424,4 @@ fn is_of_terminating_namespace(status: &kube::core::Status) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::job_key::GroupKind;
-    use decide::{
-        decide,
-        plan::{Outcome, Verdict},
-        testkit,
-    };
-    use futures::future::{join, pending};
-    use std::convert::Infallible;
-
-    /// Returns a job of `pods` pods with a template of about `bytes` bytes, and the answer about it.
-    fn wide(name: &str, pods: u32, bytes: usize) -> (Snapshot, Answer) {
-        let template = json!({ "spec": { "containers": [{ "name": "main", "command": ["x".repeat(bytes)] }] } });
-        let plan = testkit::plan(vec![testkit::role("worker", pods, testkit::text(&["JOB", "-", "INDEX"]), template)]);
-        let verdict = Verdict::new(json!({}), "Running", Outcome::Open);
-        let answer = Answer::Judged { plan: plan.into(), bindings: Default::default(), verdict };
-        (testkit::snapshot(testkit::job(name, "uid")), answer)
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn bodies_of_a_namespace_leave_room_for_those_of_others() {
-        let asked = Arc::new(Mutex::new(Vec::new()));
-        let seen = Arc::clone(&asked);
-        let silent = tower::service_fn(move |request: http::Request<kube::client::Body>| {
-            seen.lock().push(request.uri().path().split('/').nth(4).unwrap_or_default().to_owned());
-            pending::<Result<http::Response<kube::client::Body>, Infallible>>()
-        });
-        let writer = Writer::new(Client::new(silent, "default"), Arc::default(), [1; 32], FieldValidation::Warn);
-        let make = async |namespace: &str, (snapshot, answer): (Snapshot, Answer)| {
-            let key = JobKey::new(&GroupKind::new("example.com", "Tale"), namespace, &snapshot.job.name);
-            let actions = decide(&snapshot, &answer).actions;
-            writer
-                .apply(&key, DecisionInput { snapshot: &snapshot, answer: Some(&answer) }, &actions)
-                .await
-                .applied
-                .created
-        };
-        let both = join(make("crowd", wide("huge", 9, 5 << 20)), make("quiet", wide("small", 3, 100)));
-        assert!(tokio::time::timeout(DEADLINE / 2, both).await.is_err(), "nothing is answered");
-        assert_eq!(*asked.lock(), ["crowd", "crowd", "quiet", "quiet", "quiet"]);
-    }
-
-    // Seed 70168: the answer to the create of a pod was lost, and before a watch showed it, the pod of another index was made.
-    #[tokio::test(start_paused = true)]
-    async fn a_create_in_doubt_is_read_again_if_another_pod_could_take_its_turn() {
-        let asked = async |at_once| {
-            let asked = Arc::new(Mutex::new(Vec::new()));
-            let seen = Arc::clone(&asked);
-            let lost = tower::service_fn(move |request: http::Request<kube::client::Body>| {
-                seen.lock().push(request.method().to_string());
-                let failed = json!({ "kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 500 });
-                let response = http::Response::builder().status(500).body(kube::client::Body::from(text(&failed)));
-                async { Ok::<_, Infallible>(response.expect("its parts are valid")) }
-            });
-            let writer = Writer::new(Client::new(lost, "default"), Arc::default(), [1; 32], FieldValidation::Warn);
-            let (snapshot, answer) = wide("queue", 2, 1);
-            let Answer::Judged { mut plan, bindings, verdict } = answer else { panic!("{answer:?}") };
-            Arc::make_mut(&mut plan).roles[0].at_once = at_once;
-            let answer = Answer::Judged { plan, bindings, verdict };
-            let key = JobKey::new(&GroupKind::new("example.com", "Tale"), "ns", &snapshot.job.name);
-            let actions = decide(&snapshot, &answer).actions;
-            writer.apply(&key, DecisionInput { snapshot: &snapshot, answer: Some(&answer) }, &actions[..1]).await;
-            asked.lock().clone()
-        };
-        assert_eq!(asked(Some(1)).await, ["POST", "GET"]);
-        // Its name alone keeps it from being made twice.
-        assert_eq!((asked(None).await, asked(Some(2)).await), (vec!["POST".to_owned()], vec!["POST".to_owned()]));
-    }
-}
+mod tests;

@@ -31,6 +31,9 @@ pub enum WriteError {
     /// A required object was deleted.
     #[error("it was deleted")]
     Deleted,
+    /// The API server has the job, and serves no status of it.
+    #[error("the API server has the job but no status of it: the CRD needs the subresource status")]
+    NoStatus,
 }
 
 impl WriteError {
@@ -67,6 +70,13 @@ impl WriteError {
         matches!(self, Self::NameTaken) || self.code() == Some(404)
     }
 
+    /// Returns whether the API server says that it has no object of this name. Where it does not serve the kind, it answers
+    /// 404 as well, and names no object.
+    pub(super) fn says_that_there_is_no(&self, name: &str) -> bool {
+        let Self::Client(kube::Error::Api(status)) = self else { return false };
+        status.code == 404 && status.details.as_ref().is_some_and(|details| details.name == name)
+    }
+
     /// Returns whether the request was never sent.
     fn is_refused_connection(&self) -> bool {
         let Self::Client(error) = self else { return false };
@@ -81,7 +91,7 @@ impl WriteError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kube::core::Status;
+    use kube::{client::Body, core::Status};
 
     fn refused(code: u16) -> WriteError {
         WriteError::Client(kube::Error::Api(Box::new(Status { code, ..Status::default() })))
@@ -95,6 +105,19 @@ mod tests {
     fn a_write_that_was_refused_or_not_sent_is_not_in_doubt() {
         assert!(refused(500).is_of_doubt() && WriteError::NoReply.is_of_doubt());
         assert!(!refused(429).is_of_doubt() && !not_sent().is_of_doubt());
+    }
+
+    /// Returns the error of an answer with this code and body.
+    async fn answered(code: u16, body: &str) -> WriteError {
+        let answer = http::Response::builder().status(code).body(Body::from(body.as_bytes().to_vec())).unwrap();
+        WriteError::Client(kube::Error::Api(answer::status_of(answer).await.unwrap().boxed()))
+    }
+
+    #[tokio::test]
+    async fn what_a_proxy_refuses_is_judged_by_the_code_of_http() {
+        let timed_out = answered(504, r#"{"message":"upstream timed out"}"#).await;
+        assert!(timed_out.is_of_doubt(), "the write may have succeeded: {timed_out:?}");
+        assert_eq!(answered(429, r#"{"message":"slow down"}"#).await.code(), Some(429));
     }
 
     // A read that fails after a lost create proves nothing, whatever it fails with.

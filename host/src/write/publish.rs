@@ -3,7 +3,7 @@
 use crate::{
     api::{FIELD_MANAGER, resource::Resource},
     clock::Clock,
-    error::chain,
+    error::{chain, cut},
     job_key::JobKey,
     observe::{
         stores::{Expected, Stores},
@@ -22,7 +22,7 @@ use decide::{
 use jiff::SignedDuration;
 use kube::{
     Client,
-    api::{Patch, PatchParams, PostParams},
+    api::{ListParams, Patch, PatchParams, PostParams},
 };
 use parking_lot::Mutex;
 use serde_json::{Value, json};
@@ -160,8 +160,7 @@ impl Publisher {
     ) -> Result<StatusState, WriteError> {
         let stored = match self.write(key, snapshot, patch).await {
             Ok(stored) => stored,
-            // The job was deleted meanwhile; the watch will show it.
-            Err(error) if error.code() == Some(404) => return Ok(StatusState::WRITTEN),
+            Err(error) if error.says_that_there_is_no(&key.name) => return self.gone(key, snapshot).await,
             Err(error) => {
                 if error.is_of_doubt() {
                     // The write may have succeeded, so the last write is unknown.
@@ -178,6 +177,24 @@ impl Publisher {
         self.published.record(key, &snapshot.job.uid, published);
         self.emit_all(snapshot, events).await;
         Ok(StatusState::WRITTEN)
+    }
+
+    /// Returns the state of the status of a job that the API server says not to have: it was deleted meanwhile, and the
+    /// watch will show that. The same is said of each job whose CRD has no subresource `status`, so it is looked whether
+    /// the job is there. By a list, since the host has no right to get jobs.
+    ///
+    /// # Errors
+    ///
+    /// [`WriteError::NoStatus`] if it is there.
+    async fn gone(&self, key: &JobKey, snapshot: &Snapshot) -> Result<StatusState, WriteError> {
+        let resource = Resource::from(&*snapshot.kind);
+        let of_name = ListParams::default().fields(&format!("metadata.name={}", key.name));
+        let mut request = resource.requests(Some(&key.namespace)).list_metadata(&of_name)?;
+        let span = spans::request(&mut request, &resource.kind, &key.name);
+        let found: Value = apply::send(&self.client, request).instrument(span).await?;
+        // Another job may have the name by now.
+        let is_there = found["items"][0]["metadata"]["uid"] == snapshot.job.uid;
+        if is_there { Err(WriteError::NoStatus) } else { Ok(StatusState::WRITTEN) }
     }
 
     async fn emit_all(&self, snapshot: &Snapshot, events: &[Event]) {
@@ -223,7 +240,7 @@ impl Publisher {
             },
             "type": if event.warning { "Warning" } else { "Normal" },
             "reason": event.reason,
-            "message": cut(&event.message),
+            "message": cut(&event.message, LONGEST_MESSAGE),
             "source": { "component": snapshot.kind.event_source },
             "firstTimestamp": now,
             "lastTimestamp": now,
@@ -240,14 +257,48 @@ impl Publisher {
     }
 }
 
-/// Returns at most 1024 bytes of the message; `...` ends a message that was cut.
-fn cut(message: &str) -> String {
-    if message.len() <= LONGEST_MESSAGE {
-        return message.to_owned();
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::job_key::GroupKind;
+    use decide::testkit;
+    use kube::client::Body;
+    use std::convert::Infallible;
+
+    /// As the API server answers about a job that it does not have, and about the status of any whose CRD has no such
+    /// subresource.
+    const NOT_FOUND: &str =
+        r#"{"code":404,"reason":"NotFound","details":{"name":"hamlet","group":"example.com","kind":"tales"}}"#;
+
+    /// Returns what comes of a status that is answered with 404 and this text while a list has these jobs.
+    async fn refused(answer: &'static str, listed: Value) -> Result<StatusState, WriteError> {
+        let server = tower::service_fn(move |request: http::Request<Body>| {
+            let (code, text) = match *request.method() {
+                http::Method::PATCH => (404_u16, answer.to_owned()),
+                _ => (200, json!({ "items": listed }).to_string()),
+            };
+            let response = http::Response::builder().status(code).body(Body::from(text.into_bytes()));
+            async { Ok::<_, Infallible>(response.expect("its parts are valid")) }
+        });
+        let (client, clock) = (Client::new(server, "default"), Clock::system());
+        let publisher = Publisher::new(client, Arc::default(), clock, Arc::default());
+        let snapshot = testkit::snapshot(testkit::job("hamlet", "uid"));
+        let key = JobKey::new(&GroupKind::new("example.com", "Tale"), "ns", "hamlet");
+        publisher.write_and_emit(&key, &snapshot, &json!({}), (json!({}), 0), &[]).await
     }
-    let mut end = LONGEST_MESSAGE - 3;
-    while !message.is_char_boundary(end) {
-        end -= 1;
+
+    #[tokio::test]
+    async fn a_status_that_is_not_found_counts_as_written_only_if_the_job_is_gone() {
+        let of_uid = |uid: &str| json!([{ "metadata": { "uid": uid } }]);
+        assert!(refused(NOT_FOUND, json!([])).await.is_ok());
+        assert!(refused(NOT_FOUND, of_uid("another")).await.is_ok(), "another job has the name by now");
+        let without_subresource = refused(NOT_FOUND, of_uid("uid")).await;
+        assert!(matches!(without_subresource, Err(WriteError::NoStatus)), "{without_subresource:?}");
     }
-    format!("{}...", &message[..end])
+
+    #[tokio::test]
+    async fn a_status_of_a_kind_that_is_not_served_yet_is_written_again() {
+        let not_served = refused("404 page not found\n", json!([])).await;
+        assert_eq!(not_served.unwrap_err().code(), Some(404));
+    }
 }

@@ -7,6 +7,7 @@ use super::{
 use decide::{
     Snapshot, Triage, Wake, decide,
     plan::{Answer, Fault, Scope},
+    ports::NoPorts,
     triage,
 };
 use futures::executor::block_on;
@@ -28,6 +29,13 @@ fn ask(plugins: &Plugins, snapshot: &Snapshot) -> Answer {
         Ok(plan) => judge(plugins, snapshot, &plan, &[]),
         Err(no_plan) => no_plan.into(),
     }
+}
+
+/// The same for somebody who looks at the job.
+fn rehearse(plugins: &Plugins, snapshot: &Snapshot) -> Answer {
+    let (plugins, snapshot) = (plugins.rehearsing(snapshot), Box::new(snapshot.clone()));
+    let (_, passed, _) = block_on(plugins.ask_and_decide(snapshot, |_| Err(NoPorts::NoneFree)));
+    passed.answer
 }
 
 fn later(snapshot: &mut Snapshot, seconds: i64) {
@@ -113,6 +121,33 @@ fn a_plugin_that_has_burnt_its_fuel_of_a_minute_waits_and_others_do_not() {
     let (early, late) = (pass(2000, pause.as_secs() / 2).0, pass(2001, pause.as_secs() + 1).0);
     assert!(!answered(&early), "{pause}: {early:?}");
     assert!(answered(&late), "{pause}: {late:?}");
+}
+
+// Who may read one job of a namespace asks for its pass again and again.
+#[test]
+fn passes_for_readers_take_no_fuel_from_live_jobs() {
+    let plugins = plugins();
+    let [digest] = &plugins.digests_of("hostile")[..] else { panic!("one digest") };
+    let limits = PluginLimits { fuel_per_minute: Some(2_000_000), ..PluginLimits::default() };
+    plugins.restrict(digest, &Settings { limits: Some(limits), ..Settings::default() });
+    let job = |number: i64| job(&plugins, &format!("uid-{number}"), json!({}));
+    let answer = (0..1000).map(|number| rehearse(&plugins, &job(number))).find(|answer| !answered(answer)).unwrap();
+    assert!(matches!(answer, Answer::Faulted(Fault::Throttled { .. })), "{answer:?}");
+    let live = (2000..).take_while(|number| answered(&ask(&plugins, &job(*number)))).count();
+    let read = (0..).take_while(|number| answered(&rehearse(&plugins, &job(3000 + number)))).count();
+    assert!(live > 0 && read == 0, "live jobs have all of their fuel: {live} answers, {read} for readers");
+}
+
+#[test]
+fn passes_for_readers_count_for_no_breaker_and_see_those_of_live_jobs() {
+    let plugins = alone();
+    let bad = job(&plugins, "bad", json!({ "judge": "trap" }));
+    let read = || fault(rehearse(&plugins, &bad)).0;
+    assert_eq!([(); 8].map(|()| read()), ["Trapped"; 8]);
+    let reasons = [(); 3].map(|()| fault(ask(&plugins, &bad)).0);
+    assert_eq!(reasons, ["Trapped", "Trapped", "BreakerOpen"], "three faults of live passes open it, and no fewer");
+    let calls = calls_of(&plugins, "judge");
+    assert_eq!((read().as_str(), calls_of(&plugins, "judge")), ("BreakerOpen", calls));
 }
 
 fn answered(answer: &Answer) -> bool {

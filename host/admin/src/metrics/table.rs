@@ -133,7 +133,7 @@ metrics! {
     READY: Gauge "troupe_ready" []
         "Whether every watch has listed, or waits for its kind or the right to it, or this host waits for the lease: what /readyz says"
     POLICIES: Gauge "troupe_policy_applied" ["policy"]
-        "Whether a policy around the host was there, bound, had its parameters and covered all kinds when the host started: 1 or 0; absent if unknown"
+        "Whether a policy around the host was there, bound, had its parameters and covered all kinds when the host last read it, every five minutes: 1 or 0; absent if never read"
     SPANS_DROPPED: Counter "troupe_trace_spans_dropped_total" ["reason"]
         "Spans of traces that were not sent (QueueFull) or that the collector did not take (NotTaken); absent without --otlp-endpoint"
     TASK_RESTARTS: Counter "troupe_task_restarts_total" ["task"]

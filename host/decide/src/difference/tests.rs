@@ -335,6 +335,37 @@ fn a_plan_after_a_rejection_is_dangerous_if_it_deletes_pods() {
 }
 
 #[test]
+fn people_who_may_not_read_the_job_are_shown_no_value_that_its_user_may_keep_secret() {
+    let mut found = changed(&running(), |plan| {
+        let role = &mut plan.roles[0];
+        role.replicas = 3;
+        role.template["spec"]["containers"][0]["args"] = json!(["--password=hunter2"]);
+        role.env[0].value = text(&["hunter2"]);
+        role.labels[0].1 = text(&["hunter2"]);
+        role.fill[0].1 = text(&["hunter2"]);
+        let Body::Fixed(body, _) = &mut plan.objects[0].body else { panic!() };
+        Arc::make_mut(body)["data"]["hosts"] = json!("hunter2");
+        plan.warnings.push(Event { warning: true, reason: "Odd".into(), message: "hunter2".into() });
+    });
+    let mut patched = Found::default();
+    let patch = format!("{PATCHED}{}", json!({ "data": { "hosts": "hunter2" } }));
+    patched.record(Danger::Dangerous, "configmap/job-config", "", "stays as it is", patch);
+    found.extend(patched.into_differences());
+
+    let whole: Vec<_> = found.iter().map(ToString::to_string).collect();
+    assert_eq!(whole.iter().filter(|words| words.contains("hunter2")).count(), 7, "{whole:#?}");
+    let shown: Vec<_> = found.iter().map(Difference::without_secrets).collect();
+    assert!(shown.iter().all(|words| !words.contains("hunter2")), "{shown:#?}");
+    for words in [
+        "role worker /replicas: 2 -> 3",
+        "role worker /env/RANK: differs (dangerous)",
+        "configmap/job-config: differs (dangerous)",
+    ] {
+        assert!(shown.iter().any(|shown| shown == words), "{words}: {shown:#?}");
+    }
+}
+
+#[test]
 fn the_number_and_length_of_differences_are_bounded() {
     let many = |n: usize| json!((0..n).map(|at| format!("{at}{}", "x".repeat(1000))).collect::<Vec<_>>());
     let found = judges(|verdict| verdict.status["many"] = json!({}));

@@ -31,17 +31,22 @@ impl World {
     fn pass(&mut self, seconds: i64, waiting: Vec<Waiting>) -> Publication {
         self.snapshot.now += SignedDuration::from_secs(seconds);
         let status = of_framework(&self.snapshot.job.status);
-        let ledger = Ledger { headline: "Starting".into(), ..self.snapshot.ledger.clone() };
+        self.judged(status, "Starting", waiting, FOLD)
+    }
+
+    /// Decides what to write of this verdict while changes of counts are folded for so long, and writes it.
+    fn judged(&mut self, status: Value, headline: &str, waiting: Vec<Waiting>, fold: SignedDuration) -> Publication {
+        let ledger = Ledger { headline: headline.into(), ..self.snapshot.ledger.clone() };
         let report =
             Report::Verdict { status, headline: ledger.headline.clone(), ledger: Box::new(ledger), events: vec![] };
         let decision = Decision { actions: vec![], report, waiting, outdated: None, wake: Wake::OnChange };
-        let before = (self.before.as_ref(), FOLD);
+        let before = (self.before.as_ref(), fold);
         let made = publication(&self.snapshot, &decision, &Applied::default(), before, &BTreeMap::new());
         if let Publication::Now { wanted, overwritten, .. } = &made {
             let mut job = (*self.snapshot.job).clone();
             job.status = wanted.clone();
             self.snapshot.job = job.into();
-            self.snapshot.ledger.headline = "Starting".into();
+            self.snapshot.ledger.headline = headline.into();
             let (wanted, overwritten) = (wanted.clone(), *overwritten);
             self.before = Some(Published::new(self.snapshot.now, &wanted, &wanted, overwritten));
         }
@@ -147,6 +152,21 @@ fn another_message_of_the_api_server_alone_is_not_written() {
 fn counts_are_folded_for_longer_the_more_jobs_there_are_to_look_at() {
     let seconds = [0, 19, 20, 60, 100, 10_000, usize::MAX].map(|busy| fold(busy).as_secs());
     assert_eq!(seconds, [1, 1, 2, 4, 5, 5, 5]);
+}
+
+// Section 4: with many jobs at once, a headline is still written at once.
+#[test]
+fn a_new_headline_is_written_at_once_however_long_counts_are_folded() {
+    let longest = fold(200);
+    assert_eq!(longest, MOST_FOLD);
+    let mut world = World::new();
+    let mut says = |headline: &str, running: u32| {
+        world.judged(json!({ "phase": headline, "running": running }), headline, vec![], longest)
+    };
+    assert!(matches!(says("Starting", 1), Publication::Now { .. }));
+    assert!(matches!(says("Starting", 2), Publication::Later(at) if at == Timestamp::UNIX_EPOCH + longest));
+    assert!(matches!(says("Running", 2), Publication::Now { .. }));
+    assert!(matches!(says("Running", 3), Publication::Later(_)));
 }
 
 // Finding 18: the original's column shows the last condition whatever its status, which is wrong in five of these.

@@ -168,8 +168,8 @@ async fn jobs(client: &Client, plugins: Arc<Plugins>, options: &Options) -> (Vec
     let unlisted: BTreeSet<_> = unlisted.map(|of| of.watch.resource.plural).collect();
     let mut jobs = vec![];
     for key in context.stores().jobs() {
-        if let Some(pass) = context.rehearse(&key).await {
-            jobs.push(JobFacts::of(&pass));
+        if let Some(rehearsal) = context.rehearse(&key).await {
+            jobs.push(JobFacts::of(&rehearsal.pass));
         }
     }
     (jobs, unlisted.into_iter().collect())

@@ -1,6 +1,10 @@
 //! What is refused changes nothing, and is not looked at for ever.
 
-use super::*;
+use super::{
+    startup::{busy, kept},
+    *,
+};
+use parking_lot::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A Plugin with a component of its own that is refused for what its spec says.
@@ -160,6 +164,23 @@ async fn a_refused_candidate_is_looked_at_ever_more_rarely_until_it_changes() {
     stage.sim.patch("v1", "ConfigMap", NAMESPACE, "paddle", data).unwrap();
     stage.serves("paddle", &component).await;
     assert!(changed.elapsed() < Duration::from_secs(5), "{:?}", changed.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_plugin_that_cannot_be_kept_is_looked_at_again_when_the_api_server_says() {
+    let (asked, archived) = (Arc::new(Mutex::new(vec![])), kept(Plugins::built_in("paddle").unwrap()));
+    let times = asked.clone();
+    let stage = Stage::refusing(refused(&json!({ "source": { "builtIn": {} } })), move |request| {
+        let is_mark = request.method().as_str() == "PATCH" && request.uri().path().ends_with(&archived);
+        let mut times = times.lock();
+        times.extend(is_mark.then(Instant::now));
+        (is_mark && times.len() == 1).then(|| busy(40))
+    });
+    stage.is("paddle", "Accepted", "NotKept").await;
+    stage.is("paddle", "Accepted", "Accepted").await;
+    let asked = asked.lock().clone();
+    let waited = asked[1] - asked[0];
+    assert!((Duration::from_secs(40)..Duration::from_secs(55)).contains(&waited), "{waited:?}");
 }
 
 #[tokio::test(start_paused = true)]

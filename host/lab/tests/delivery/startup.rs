@@ -16,7 +16,7 @@ fn silent(
 }
 
 /// Where the host has kept a digest: its first ConfigMap.
-fn kept(wasm: &[u8]) -> String {
+pub(super) fn kept(wasm: &[u8]) -> String {
     format!("troupe-plugin-{}-0", source::digest(wasm).short())
 }
 
@@ -31,7 +31,21 @@ fn of_another_plugin(name: &str) -> Value {
     })
 }
 
+/// The Plugin `paddle`, which has what comes with the host serve.
+fn of_built_in() -> Value {
+    let mut paddle = plugin("paddle", &grants("paddle"));
+    paddle["spec"]["source"] = json!({ "builtIn": {} });
+    paddle
+}
+
 impl Stage {
+    /// The job of [`of_another_plugin`] with this name has run to its end.
+    fn has_succeeded(&self, job: &str) -> bool {
+        let job = self.sim.get("kubeflow.org/v1", "PyTorchJob", "default", job).unwrap_or_default();
+        let mut conditions = job["status"]["conditions"].as_array().into_iter().flatten();
+        conditions.any(|it| it["type"] == "Succeeded" && it["status"] == "True")
+    }
+
     fn pods_of(&self, job: &str) -> usize {
         let pods = self.sim.list("v1", "Pod", "default");
         pods.iter().filter(|pod| pod["metadata"]["ownerReferences"][0]["name"] == job).count()
@@ -89,16 +103,47 @@ async fn a_built_in_plugin_that_cannot_be_kept_while_a_host_starts_costs_jobs_of
     stage.starts_in_silence(&is_silent, &digest_of(component)).await;
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_kept_component_whose_load_panics_while_a_host_starts_is_loaded_again_and_costs_jobs_of_others_nothing() {
+    let (component, panics) = (another("paddle", "one"), Arc::new(AtomicBool::new(false)));
+    let (once, archived) = (panics.clone(), kept(&component));
+    let objects = vec![map("paddle", &component), plugin("paddle", &grants("paddle"))];
+    let mut stage = Stage::meddled(objects, move |request| {
+        let panics = request.uri().path().ends_with(&archived) && once.swap(false, Relaxed);
+        async move { assert!(!panics, "as the test asks") }.boxed()
+    });
+    stage.serves("paddle", &component).await;
+    stage.keeps_the_built_ins().await;
+    panics.store(true, Relaxed);
+    stage.restart();
+    let began = Instant::now();
+    stage.sim.create(job("hamlet"));
+    stage.sim.create(of_another_plugin("ophelia"));
+    stage.until("a pod of ophelia", |stage| (stage.pods_of("ophelia") > 0).then_some(())).await;
+    assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
+    assert_eq!(stage.planner("hamlet").await, digest_of(&component));
+    assert_eq!(stage.restarts(), [("attempt", 1)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_built_in_plugin_serves_its_jobs_once_the_settings_of_its_plugin_can_be_read_and_others_meanwhile() {
+    let (component, is_silent) = (Plugins::built_in("paddle").unwrap(), Arc::new(AtomicBool::new(false)));
+    let archived = kept(component);
+    let reads = move |request: &Request<Body>| request.uri().path().ends_with(&archived);
+    let mut stage = Stage::meddled(vec![of_built_in()], silent(is_silent.clone(), reads));
+    stage.serves("paddle", component).await;
+    stage.keeps_the_built_ins().await;
+    stage.starts_in_silence(&is_silent, &digest_of(component)).await;
+}
+
 /// A host starts while `first` may answer what is asked about the bytes that it keeps of a built-in plugin, whose Plugin
-/// gave it settings by which no job can run.
+/// gave it settings by which no job can run. Jobs of others run meanwhile.
 async fn has_the_settings_of_its_plugin(
     first: impl Fn() -> BoxFuture<'static, Option<Answer>> + Clone + Send + Sync + 'static,
 ) {
     let (component, is_starting) = (Plugins::built_in("paddle").unwrap(), Arc::new(AtomicBool::new(false)));
     let (starts, archived) = (is_starting.clone(), kept(component));
-    let mut paddle = plugin("paddle", &grants("paddle"));
-    paddle["spec"]["source"] = json!({ "builtIn": {} });
-    let mut stage = Stage::answered(vec![paddle], move |request| {
+    let mut stage = Stage::answered(vec![of_built_in()], move |request| {
         match starts.load(Relaxed) && request.uri().path().ends_with(&archived) {
             true => first(),
             false => std::future::ready(None).boxed(),
@@ -126,14 +171,23 @@ async fn has_the_settings_of_its_plugin(
     stage.sim.delete("v1", "Pod", "default", pod).unwrap();
     is_starting.store(true, Relaxed);
     stage.restart();
+    stage.sim.create(of_another_plugin("ophelia"));
     sleep(Duration::from_secs(20)).await;
     assert_eq!(stage.pods_of("held-hamlet"), 0, "made by a pass with other settings");
+    assert!(stage.has_succeeded("ophelia"), "it waited for the settings of another plugin");
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_comes_with_the_host_has_the_settings_of_its_plugin_before_any_pass() {
     let late = || async { sleep(Duration::from_secs(4)).await };
     has_the_settings_of_its_plugin(move || late().map(|()| None).boxed()).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn settings_that_cannot_be_read_hold_the_jobs_of_their_plugin_alone() {
+    let unavailable = || std::future::ready(Some(refusal(503, &json!("unavailable"))));
+    has_the_settings_of_its_plugin(move || unavailable().boxed()).await;
+    has_the_settings_of_its_plugin(|| std::future::pending().boxed()).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -184,7 +238,7 @@ pub(super) fn refusal(code: u16, body: &Value) -> Answer {
 }
 
 /// A refusal as API Priority and Fairness words it: the seconds stand in the header alone.
-fn busy(seconds: u32) -> Answer {
+pub(super) fn busy(seconds: u32) -> Answer {
     let body = axum::body::Body::from("Too many requests, please try again later.\n");
     http::Response::builder().status(429).header("retry-after", seconds).body(body).unwrap()
 }

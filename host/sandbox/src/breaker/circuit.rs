@@ -20,7 +20,7 @@ pub(super) struct Rule {
     pub(super) longest: SignedDuration,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) enum Circuit {
     /// With the number of faults in a row, by caller.
     Closed(BTreeMap<String, u32>),

@@ -52,6 +52,15 @@ impl Plugins {
         self.view(self.runner.beside(), &self.aside)
     }
 
+    /// Returns the same plugins for calls about this job that are made for somebody who looks at it. Calls take neither
+    /// permits nor fuel from live jobs, see the breakers as they are now, and count for none. A fault
+    /// [`Throttled`](decide::plan::Fault::Throttled) says that calls for no live job have used up their own fuel.
+    #[must_use]
+    pub fn rehearsing(&self, snapshot: &Snapshot) -> Self {
+        let circuits = snapshot.digest.as_ref().map(|digest| self.breakers.copy_of(digest, &snapshot.job));
+        Self { breakers: Arc::new(circuits.unwrap_or_default()), ..self.beside() }
+    }
+
     /// Returns the same plugins, whatever is loaded later included. Calls run there, and take this fuel.
     fn view(&self, runner: Runner, allowances: &Arc<Allowances>) -> Self {
         Self {

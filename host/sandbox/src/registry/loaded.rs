@@ -28,7 +28,8 @@ pub(super) struct Loaded {
     pub(super) config: String,
     /// What the plugin's plans may contain beyond what a job's user asks for.
     pub(super) grants: Grants,
-    /// The grants with which it came into service: whatever its Plugin says later, it has no more.
+    /// The grants with which it came into service, without those that were withdrawn since: whatever its Plugin says later,
+    /// it has no more.
     pub(super) accepted: Grants,
     pub(super) exports: Exports,
     pub(super) twin: Twin,
@@ -38,9 +39,10 @@ pub(super) struct Loaded {
 }
 
 impl Loaded {
-    /// Returns whether config, grants and limits are equal, so that the host treats answers in the same way.
+    /// Returns whether config, grants and limits are equal, so that the host treats answers in the same way now and later.
     pub(super) fn says_as(&self, other: &Self) -> bool {
-        (&self.config, &self.grants, &self.limits) == (&other.config, &other.grants, &other.limits)
+        (&self.config, &self.grants, &self.accepted, &self.limits)
+            == (&other.config, &other.grants, &other.accepted, &other.limits)
     }
 
     pub(super) fn callee<'a>(&'a self, allowances: &'a Allowances) -> Callee<'a> {

@@ -6,6 +6,7 @@ use crate::{
     observe::{
         cache::Cache,
         stores::Stores,
+        table::Controller,
         wire::{Held, Object},
     },
 };
@@ -116,7 +117,7 @@ impl Known {
     /// Reads the host ports in the ledgers of a kind, once its jobs have been listed.
     fn accept_claims(&mut self, cache: &Cache, kind: &GroupKind) {
         if cache.has_listed_jobs_of(kind) && self.claimed.insert(kind.clone()) {
-            self.blocks.see(|key, uid, ports| runs_on(cache, &key.namespace, uid, ports));
+            self.blocks.see(|key, uid, ports| runs_on(cache, Controller::job(key, uid), ports));
             self.blocks.accept(claims(cache, kind));
         }
     }
@@ -132,7 +133,7 @@ impl Known {
 
     fn release_former(&mut self, cache: &Cache, key: &JobKey, uid: Option<&str>) {
         for former in self.blocks.others(key, uid) {
-            if !cache.runs_pods_of(&key.namespace, &former) {
+            if !cache.runs_pods_of(Controller::job(key, &former)) {
                 self.blocks.release(key, &former);
             }
         }
@@ -145,17 +146,18 @@ fn claims(cache: &Cache, kind: &GroupKind) -> Vec<Claim> {
         let Held::Job(packed) = &object.held else { return None };
         let (job, status) = (packed.job(), packed.status());
         let ledger = status.pointer("/troupe/hostPorts").map(|_| Ledger::read(&status, &job.uid))?;
-        let holds = |_: &HostPorts| ledger.finished.is_none() || cache.runs_pods_of(&job.namespace, &job.uid);
-        let ports = ledger.host_ports.filter(holds)?;
         let key = JobKey::new(kind, &job.namespace, &job.name);
-        let evident = runs_on(cache, &job.namespace, &job.uid, ports);
+        let owner = Controller::job(&key, &job.uid);
+        let holds = |_: &HostPorts| ledger.finished.is_none() || cache.runs_pods_of(owner);
+        let ports = ledger.host_ports.filter(holds)?;
+        let evident = runs_on(cache, owner, ports);
         Some(Claim { key, uid: job.uid.clone(), created: job.created, ports, evident })
     };
     tables.flat_map(|(_, table)| table.objects.values()).filter_map(claim).collect()
 }
 
-/// Returns whether a live pod of the job with this uid in this namespace is on a node and declares one of these ports.
-fn runs_on(cache: &Cache, namespace: &str, uid: &str, ports: HostPorts) -> bool {
-    let mut there = cache.owned_by(namespace, uid).filter(|object| object.is_live_pod_on_node());
+/// Returns whether a live pod of this job is on a node and declares one of these ports.
+fn runs_on(cache: &Cache, job: Controller<'_>, ports: HostPorts) -> bool {
+    let mut there = cache.owned_by(job).filter(|object| object.is_live_pod_on_node());
     there.any(|pod| pod.host_ports.iter().any(|port| ports.contains(*port)))
 }

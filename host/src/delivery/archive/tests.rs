@@ -1,13 +1,18 @@
 //! What is kept of a component: in the ConfigMaps of a simulated cluster, and in a registry on this machine.
 
-use super::*;
+use super::{
+    sweep::{Fate, RELEASED_AFTER, fate},
+    *,
+};
 use crate::{delivery::fetch::Fetched, error::chain, plugin_resource::PluginSpec};
 use axum::{
     Router,
     http::{StatusCode, Uri, header::CONTENT_TYPE},
     response::{IntoResponse, Response},
 };
+use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Secret;
+use kube::api::ListParams;
 use parking_lot::Mutex;
 use rand_chacha::{
     ChaCha20Rng,
@@ -17,7 +22,7 @@ use registry::Digest;
 use sandbox::Executor;
 use serde_json::Value;
 use sim::Sim;
-use std::{net::SocketAddr, sync::Arc};
+use std::{collections::BTreeSet, net::SocketAddr, sync::Arc};
 use tokio::net::TcpListener;
 
 const NAMESPACE: &str = "default";
@@ -219,13 +224,18 @@ async fn what_has_the_name_and_holds_something_else_does_not_count_as_kept() {
     keep().await.unwrap();
 }
 
-#[tokio::test]
-async fn a_part_that_another_host_has_left_behind_is_replaced() {
-    let stage = Stage::new().await;
-    // Bytes that do not compress, more than one ConfigMap holds.
+/// Bytes that do not compress, more than one ConfigMap holds.
+fn of_two_parts() -> Vec<u8> {
     let mut noise = ChaCha20Rng::from_seed([7; 32]);
     let mut wasm = vec![0; CHUNK + 1000];
     noise.fill_bytes(&mut wasm);
+    wasm
+}
+
+#[tokio::test]
+async fn a_part_that_another_host_has_left_behind_is_replaced() {
+    let stage = Stage::new().await;
+    let wasm = of_two_parts();
     let digest = source::digest(&wasm);
     let archive = stage.archive();
     archive.keep(&digest, &wasm, None, None).await.unwrap();
@@ -255,6 +265,55 @@ async fn what_names_a_registry_is_released_as_bytes_are() {
     assert!(stage.maps().await.is_empty());
     let error = stage.archive().load(&fetched.digest).await.unwrap_err();
     assert!(matches!(error, ArchiveError::NotKept(_)), "{error}");
+}
+
+/// A component of two parts that nothing has needed for a day, and its ConfigMaps, the first one first.
+async fn unused(stage: &Stage) -> (Vec<u8>, [ConfigMap; 2]) {
+    let wasm = of_two_parts();
+    stage.archive().keep(&source::digest(&wasm), &wasm, None, None).await.unwrap();
+    stage.archive().sweep(&BTreeSet::new(), A_DAY_AGO.parse().unwrap()).await.unwrap();
+    let mut maps = stage.maps().await;
+    maps.sort_by_key(|map| map.metadata.name.clone());
+    (wasm, maps.try_into().unwrap())
+}
+
+const A_DAY_AGO: &str = "2026-01-01T00:00:00Z";
+
+#[tokio::test]
+async fn what_is_kept_again_after_it_was_listed_as_unused_is_not_released() {
+    let stage = Stage::new().await;
+    let (wasm, [first, second]) = unused(&stage).await;
+    let (archive, digest) = (stage.archive(), source::digest(&wasm));
+    archive.keep(&digest, &wasm, None, None).await.unwrap();
+    assert!(!archive.release(&first.metadata).await.unwrap());
+
+    // Nor is a part that is found again after the first one was released.
+    archive.maps.delete(&name(&digest, 0), &DeleteParams::default()).await.unwrap();
+    archive.keep(&digest, &wasm, None, None).await.unwrap();
+    assert!(!archive.release(&second.metadata).await.unwrap());
+    assert_eq!(archive.load(&digest).await.unwrap(), wasm);
+}
+
+#[tokio::test]
+async fn the_other_parts_of_a_plugin_stay_while_the_first_one_does() {
+    let stage = Stage::new().await;
+    let (wasm, _) = unused(&stage).await;
+    let (archive, digest) = (stage.archive(), source::digest(&wasm));
+    archive.keep(&digest, &wasm, None, None).await.unwrap();
+    let now = A_DAY_AGO.parse::<Timestamp>().unwrap() + RELEASED_AFTER;
+    archive.sweep(&BTreeSet::new(), now).await.unwrap();
+    assert_eq!(archive.load(&digest).await.unwrap(), wasm);
+    archive.sweep(&BTreeSet::new(), now + RELEASED_AFTER).await.unwrap();
+    assert!(stage.maps().await.is_empty());
+}
+
+#[tokio::test]
+async fn what_is_released_between_a_look_and_a_mark_is_not_kept() {
+    let stage = Stage::new().await;
+    let (wasm, [first, _]) = unused(&stage).await;
+    let (archive, digest) = (stage.archive(), source::digest(&wasm));
+    assert!(archive.release(&first.metadata).await.unwrap());
+    assert!(!archive.holds(&digest, 0, first.metadata, None).await.unwrap());
 }
 
 fn map(annotations: &[(&str, &str)]) -> PartialObjectMeta<ConfigMap> {

@@ -10,6 +10,9 @@ use decide::{
 use futures::FutureExt;
 use serde_json::{Value, json};
 
+mod optional_kinds;
+mod users;
+
 fn digest() -> Digest {
     testkit::digest("digest")
 }
@@ -252,8 +255,8 @@ fn an_object_of_another_namespace_that_names_the_jobs_uid_is_none_of_its_childre
     let snapshot = shown.snapshot();
     assert!(snapshot.pods.is_empty() && snapshot.children.is_empty() && snapshot.taken.is_empty(), "{snapshot:?}");
     let seen = |namespace: &str| {
-        let digest_of = |cache: &Cache| cache.digest_of_children(namespace, "u", |_| true);
-        shown.0.read(|cache| (cache.runs_pods_of(namespace, "u"), digest_of(cache)))
+        let hamlet = Controller { namespace, name: "hamlet", uid: "u" };
+        shown.0.read(|cache| (cache.runs_pods_of(hamlet), cache.digest_of_children(hamlet, |_| true)))
     };
     assert_eq!(seen("ns"), (false, None));
 

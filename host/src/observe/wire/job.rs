@@ -2,10 +2,10 @@
 
 use super::{
     Held, Metadata, Object, Wire, or_default,
-    sections::{Parts, metadata, section},
+    sections::{Parts, metadata, section, unreadable},
 };
 use crate::observe::{decode, layout::WatchSpec};
-use decide::{Digest, RecordedDigest, ledger::Ledger, plan::FieldError, snapshot::Job};
+use decide::{Digest, RecordedDigest, ledger::Ledger, plan::FieldError, snapshot::Job, weight};
 use serde::Deserialize;
 use serde_json::{Value, value::RawValue};
 
@@ -111,11 +111,20 @@ pub(super) fn by_section(parts: &Parts<'_>) -> Object {
     let (spec, wrong_spec) = section("spec", parts.spec);
     let (status, wrong_status) = section("status", parts.status);
     let text = |part: &Value| serde_json::to_string(part).expect("its keys are text").into();
-    let unreadable = wrong_metadata.or(wrong_spec).or(wrong_status);
-    job(metadata, text(&spec), text(&status), unreadable)
+    job(metadata, text(&spec), text(&status), wrong_metadata.or(wrong_spec).or(wrong_status))
 }
 
-fn job(metadata: Metadata, spec: Box<str>, status: Box<str>, unreadable: Option<FieldError>) -> Object {
+/// Labels, annotations and finalizers of a job take at most so many bytes, as estimated. The API server takes 256 KiB of
+/// annotations, and of the others what an object has room for.
+const MOST_METADATA: usize = 512 << 10;
+
+fn job(mut metadata: Metadata, spec: Box<str>, status: Box<str>, mut wrong: Option<FieldError>) -> Object {
+    let finalizers = metadata.finalizers.iter().map(|name| size_of::<String>() + name.len()).sum::<usize>();
+    if weight::texts(&metadata.labels) + weight::texts(&metadata.annotations) + finalizers > MOST_METADATA {
+        let why = format!("has more than {} KiB of labels, annotations and finalizers", MOST_METADATA >> 10);
+        wrong.get_or_insert(unreadable("metadata", &why));
+        (metadata.labels, metadata.annotations, metadata.finalizers) = Default::default();
+    }
     let job = Job {
         namespace: metadata.namespace.clone(),
         name: metadata.name.clone(),
@@ -131,5 +140,5 @@ fn job(metadata: Metadata, spec: Box<str>, status: Box<str>, unreadable: Option<
         status: Value::Null,
     };
     let recorded = Recorded::of(&status, &job.uid);
-    metadata.object(unreadable, Held::Job(Box::new(Packed { job, spec, status, recorded })))
+    metadata.object(wrong, Held::Job(Box::new(Packed { job, spec, status, recorded })))
 }

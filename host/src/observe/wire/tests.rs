@@ -100,6 +100,25 @@ fn of_a_child_whose_fields_take_too_much_memory_none_is_kept_and_its_job_says_so
     assert!(wrong.message.ends_with("take more than 2 MiB of memory"), "{}", wrong.message);
 }
 
+// The API server limits the annotations of an object, and its labels not.
+#[test]
+fn a_job_with_very_many_labels_is_read_without_them_and_says_so() {
+    let labels = |number| -> BTreeMap<String, String> {
+        (0..number).map(|label| (format!("l{label}"), String::new())).collect()
+    };
+    let of = |labels: &BTreeMap<String, String>| {
+        let mut metadata = metadata_of("wide");
+        metadata["labels"] = json!(labels);
+        metadata["annotations"] = json!({ "large": "x".repeat(256 << 10) });
+        let object = json!({ "metadata": metadata, "spec": { "a": 1 } });
+        let object = read(Purpose::Jobs(GroupKind::new("example.com", "Tale")), "Tale", &object);
+        let Held::Job(packed) = &object.held else { panic!("a job") };
+        (packed.job().labels.len(), packed.job().annotations.len(), object.unreadable.map(|wrong| wrong.message))
+    };
+    assert_eq!(of(&labels(1000)), (1000, 1, None));
+    assert_eq!(of(&labels(10_000)), (0, 0, Some("has more than 512 KiB of labels, annotations and finalizers".into())));
+}
+
 // What a framework does not keep of its launcher is no matter of its size: a user may have thousands of variables there.
 #[test]
 fn only_what_is_kept_of_a_child_is_weighed() {
