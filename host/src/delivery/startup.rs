@@ -223,20 +223,13 @@ impl Delivery {
     pub(super) fn add_own(&self, prepared: &Prepared, own: &Settings) -> Result<(), ConfigError> {
         let (Prepared { digest, descriptor, .. }, handles) = (prepared, &self.shared.handles);
         let accepted = self.shared.marks().get(digest).filter(|mark| mark.is_of(&descriptor.name)).map(Mark::settings);
-        // Its own settings come first only where it has to keep its config: a job that has ended may ask it in between.
-        if accepted.as_ref().is_none_or(|accepted| prepared.configured(accepted).is_err()) {
+        let Some(accepted) = accepted else { return handles.plugins.add(prepared, own).map(drop) };
+        // Its own settings come in only where it has to keep its config: a job that has ended may ask it in between.
+        if let Err(error) = handles.plugins.add(prepared, &accepted) {
+            let plugin = &descriptor.name;
+            info!(plugin, digest = digest.short(), %error, "what comes with the host keeps its own config");
             handles.plugins.add(prepared, own)?;
-        }
-        if let Some(accepted) = accepted {
-            let settings = Settings { grants: accepted.grants.or_else(|| handles.plugins.grants(digest)), ..accepted };
-            match handles.plugins.add(prepared, &settings) {
-                Ok(descriptor) => handles.stores.change(|layout| layout.describe(&descriptor, digest)),
-                Err(error) => {
-                    let plugin = &descriptor.name;
-                    info!(plugin, digest = digest.short(), %error, "what comes with the host keeps its own config");
-                    handles.plugins.restrict(digest, &settings);
-                }
-            }
+            handles.plugins.restrict(digest, &accepted);
         }
         Ok(())
     }

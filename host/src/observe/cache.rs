@@ -21,7 +21,8 @@ use std::{
     sync::Arc,
 };
 
-/// What follows the name of a job in the name of a Job of its is a DNS label, which has at most so many dashes, and another.
+/// The name of a Job behind a role is that of its job, a dash, and the name of the role: a DNS label, which has 63 characters
+/// and thus at most 31 dashes.
 const MOST_DASHES: usize = 32;
 
 /// The objects of all watches, by watch.

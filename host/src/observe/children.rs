@@ -25,8 +25,8 @@ use std::{
 /// plugin, and is recorded with them.
 const MOST_KEPT: usize = 16 << 20;
 
-/// Those of its Jobs take as much again and more: the host makes them, and a user who adds to them does not take the room of
-/// theirs.
+/// The fields of a job's Jobs have room of their own: the host makes Jobs and waits for their ends, so that other children
+/// must not take their room.
 const MOST_KEPT_OF_JOBS: usize = 64 << 20;
 
 /// The children of a job, by name.

@@ -1,7 +1,7 @@
 //! How much the fields take that are kept of the children of each namespace.
 
 use crate::observe::wire::{Held, Object};
-use decide::{plan::FieldError, weight};
+use decide::plan::FieldError;
 use std::{collections::BTreeMap, sync::Arc};
 
 /// The fields of the children of a namespace take at most so many bytes, as estimated: as values, text in small pieces takes
@@ -70,11 +70,12 @@ impl Kept {
 
 /// Estimates the bytes of an object of which fields are kept; 0 if there are none.
 fn bytes_of(held: &Held) -> usize {
-    match held {
-        Held::Pod(pod) if !pod.fields.is_empty() => weight::pod(pod),
-        Held::Child(child) if !child.fields.is_empty() => weight::child(child),
-        Held::Job(_) | Held::Pod(_) | Held::Child(_) => 0,
-    }
+    let has_fields = match held {
+        Held::Pod(pod) => !pod.fields.is_empty(),
+        Held::Child(child) => !child.fields.is_empty(),
+        Held::Job(_) => false,
+    };
+    if has_fields { held.bytes() } else { 0 }
 }
 
 #[cfg(test)]

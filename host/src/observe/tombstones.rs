@@ -10,7 +10,6 @@ use crate::{
         wire::{Held, Object},
     },
 };
-use decide::weight;
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
@@ -70,7 +69,7 @@ impl Tombstones {
             Held::Job(_) | Held::Pod(_) | Held::Child(_) => return,
         };
         for key in concerned {
-            let bytes = bytes_of(&held);
+            let bytes = held.bytes();
             let of_namespace = self.by_namespace.entry(key.namespace.clone()).or_default();
             let of_job = self.of_jobs.entry(key.clone()).or_default();
             let has_room =
@@ -130,19 +129,10 @@ impl Tombstones {
     fn uncount(&mut self, namespace: &str, forgotten: &[(WatchId, Object)]) {
         let Some(of_namespace) = self.by_namespace.get_mut(namespace) else { return };
         of_namespace.number -= forgotten.len();
-        of_namespace.bytes -= forgotten.iter().map(|(_, object)| bytes_of(&object.held)).sum::<usize>();
+        of_namespace.bytes -= forgotten.iter().map(|(_, object)| object.held.bytes()).sum::<usize>();
         if of_namespace.number == 0 {
             self.by_namespace.remove(namespace);
         }
-    }
-}
-
-/// Estimates the bytes that a tombstone takes.
-fn bytes_of(held: &Held) -> usize {
-    match held {
-        Held::Pod(pod) => weight::pod(pod),
-        Held::Child(child) => weight::child(child),
-        Held::Job(_) => 0,
     }
 }
 

@@ -20,6 +20,7 @@ use decide::{
     ownership::PLUGIN_DIGEST_ANNOTATION,
     plan::{FieldError, group},
     snapshot::{Child, Pod},
+    weight,
 };
 use jiff::Timestamp;
 use job::JobWire;
@@ -77,6 +78,17 @@ pub enum Held {
     Pod(Arc<Pod>),
     /// Another child.
     Child(Arc<Child>),
+}
+
+impl Held {
+    /// Estimates the bytes that a pod or another child takes, with the fields that are kept of it; 0 for a job.
+    pub(super) fn bytes(&self) -> usize {
+        match self {
+            Self::Pod(pod) => weight::pod(pod),
+            Self::Child(child) => weight::child(child),
+            Self::Job(_) => 0,
+        }
+    }
 }
 
 /// An object of a watch: its name, its controller, and its decoded part.
