@@ -3,11 +3,11 @@
 use crate::{args::SimArgs, input};
 use lab::campaign;
 use rayon::prelude::*;
-use std::{collections::BTreeMap, io, process::ExitCode};
+use std::{collections::BTreeMap, io, process::ExitCode, sync::mpsc, thread};
 use troupe::out;
 
-/// Seeds that are run, each on any core, before the next line of progress.
-const BATCH: u64 = 100;
+/// Seeds between two lines of progress.
+const PROGRESS: u64 = 100;
 
 /// What is kept of a run. Its requests are not: of a hundred runs they would be gigabytes.
 struct Kept {
@@ -16,6 +16,33 @@ struct Kept {
     log_hash: u64,
     trace: Vec<String>,
     happened: BTreeMap<String, u64>,
+}
+
+/// What all runs led to.
+#[derive(Default)]
+struct Tally {
+    /// Seeds with violations.
+    violations: u64,
+    happened: BTreeMap<String, u64>,
+}
+
+impl Tally {
+    /// Adds a run, and prints its trace and its violations, with the arguments that run its seed again.
+    fn add(&mut self, kept: &Kept, again: &str) {
+        for line in &kept.trace {
+            out::line(line);
+        }
+        for (what, times) in &kept.happened {
+            *self.happened.entry(what.clone()).or_default() += times;
+        }
+        for violation in &kept.violations {
+            out::line(format_args!("seed {}: {violation}", kept.seed));
+        }
+        if !kept.violations.is_empty() {
+            self.violations += 1;
+            out::line(format_args!("replay: troupe sim --seeds 1 --first {} --trace{again}", kept.seed));
+        }
+    }
 }
 
 pub(super) fn simulate(args: &SimArgs) -> anyhow::Result<ExitCode> {
@@ -27,44 +54,39 @@ pub(super) fn simulate(args: &SimArgs) -> anyhow::Result<ExitCode> {
     let run = |seed| {
         let campaign::Run { violations, log_hash, trace, happened, .. } =
             campaign::run_with(seed, &plugins, &guests, args.trace && seed + 1 == end)?;
-        Ok(Kept { seed, violations, log_hash, trace, happened })
+        io::Result::Ok(Kept { seed, violations, log_hash, trace, happened })
     };
-    let mut violations = 0;
-    let mut happened: BTreeMap<String, u64> = BTreeMap::new();
-    let mut first = args.first;
-    while first < end {
-        let next = first.saturating_add(BATCH).min(end);
-        // One at a time: some seeds take ten times as long as others.
-        let seeds = (first..next).collect::<Vec<_>>().into_par_iter().with_max_len(1);
-        let batch = seeds.map(run).collect::<io::Result<Vec<_>>>()?;
-        for kept in &batch {
-            for line in &kept.trace {
-                out::line(line);
-            }
-            for (what, times) in &kept.happened {
-                *happened.entry(what.clone()).or_default() += times;
-            }
-            for violation in &kept.violations {
-                out::line(format_args!("seed {}: {violation}", kept.seed));
-            }
-            if !kept.violations.is_empty() {
-                violations += 1;
-                out::line(format_args!("replay: troupe sim --seeds 1 --first {} --trace{again}", kept.seed));
+    let mut tally = Tally::default();
+    thread::scope(|scope| {
+        let (done, runs) = mpsc::channel();
+        // They start in order, one at a time: some take ten times as long as others.
+        let all = (args.first..end).par_bridge();
+        scope.spawn(|| all.try_for_each_with(done, |done, seed| done.send(run(seed))));
+        let (mut early, mut next) = (BTreeMap::new(), args.first);
+        for kept in runs {
+            let kept = kept?;
+            early.insert(kept.seed, kept);
+            while let Some(kept) = early.remove(&next) {
+                next += 1;
+                tally.add(&kept, &again);
+                if (next - args.first).is_multiple_of(PROGRESS) || next == end {
+                    out::line(format_args!(
+                        "{} of {} seeds, {} with violations, last log hash {:016x}",
+                        next - args.first,
+                        end - args.first,
+                        tally.violations,
+                        kept.log_hash
+                    ));
+                }
             }
         }
-        out::line(format_args!(
-            "{} of {} seeds, {violations} with violations, last log hash {:016x}",
-            next - args.first,
-            end - args.first,
-            batch.last().map_or(0, |kept| kept.log_hash)
-        ));
-        first = next;
-    }
+        io::Result::Ok(())
+    })?;
     out::line("what happened, and how often:");
-    for (what, times) in &happened {
+    for (what, times) in &tally.happened {
         out::line(format_args!("{times:>9}  {what}"));
     }
-    Ok(if violations == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(if tally.violations == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 /// The arguments of the command that say what is simulated.

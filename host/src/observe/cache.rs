@@ -75,7 +75,7 @@ impl Cache {
         let table = self.tables.get_mut(&watch)?;
         let progress = version.max(table.progress);
         let before = std::mem::take(table);
-        (table.progress, table.listed) = (progress, Listed::Yes);
+        (table.progress, table.listed, table.list) = (progress, Listed::Yes, version);
         before.objects.values().for_each(|object| self.kept.release(object));
         objects.into_iter().for_each(|object| self.insert(watch, object));
         Some(before)
@@ -373,6 +373,23 @@ impl Cache {
             Held::Child(child) if child.job_is_over() => Some(child),
             Held::Job(_) | Held::Pod(_) | Held::Child(_) => None,
         })
+    }
+
+    /// Returns a watch other than these that still shows a batch/v1 Job of this controller that has not ended, although the
+    /// latest list of these lacks it, and the version of that list: what the other shows up to there may be how the Job ended.
+    /// One that has reached the version shows a Job that these do not select.
+    pub(crate) fn behind_list(&self, watches: &[WatchId], controller: Controller<'_>) -> Option<(WatchId, u64)> {
+        let is_of_jobs =
+            |id: &&WatchId| self.layout.watches().get(id).is_some_and(|watch| watch.resource.kind == "Job");
+        let own: Vec<_> = watches.iter().filter(is_of_jobs).filter_map(|id| self.table(*id)).collect();
+        let list = own.iter().map(|table| table.list).max()?;
+        let is_lacking = |object: &Object| {
+            let here = (object.namespace.clone(), object.name.clone());
+            matches!(&object.held, Held::Child(child) if child.kind == "Job" && !child.job_is_over())
+                && own.iter().all(|table| !table.objects.contains_key(&here))
+        };
+        let mut others = self.tables.iter().filter(|(id, table)| !watches.contains(id) && table.progress < list);
+        others.find(|(_, table)| table.owned_by(controller).any(is_lacking)).map(|(id, _)| (*id, list))
     }
 
     /// Returns the first digest named by a child of this job that `may_be` accepts.

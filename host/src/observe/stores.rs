@@ -104,7 +104,6 @@ impl Stores {
     fn change_locked(&self, inner: &mut Inner, change: impl FnOnce(&mut Layout)) {
         if inner.cache.change(change) {
             inner.served.retain(|watch, _| inner.cache.table(*watch).is_some());
-            inner.settled.retain(|(watch, _)| inner.cache.table(*watch).is_some());
             self.changed.notify_one();
         }
     }
@@ -208,6 +207,11 @@ impl Stores {
             return Observed::Stale;
         }
         let watches = needed.get(1..).unwrap_or_default();
+        if let Some((watch, version)) = inner.cache.behind_list(watches, Controller::job(key, &job.uid)) {
+            inner.expected.entry(key.clone()).or_default().push((watch, Expected::Version(version)));
+            inner.settled.insert((watch, key.clone()));
+            return Observed::Stale;
+        }
         let mut children = Children::of(&inner.cache, watches, &inner.tombstones, key, &job.uid);
         let workloads = layout.workloads_of(&key.kind, digest.as_ref()).and_then(|watch| inner.cache.table(watch));
         let of_queue = workloads.is_some_and(|table| table.listed == Listed::Yes).then(|| children.take_workloads());
@@ -474,14 +478,16 @@ impl Inner {
         self.settled.retain(|(at, _)| *at != watch);
     }
 
-    /// Returns the jobs whose settled doubt ends with the version that this watch has reached.
+    /// Returns the jobs that wait for no version any more, with the one that this watch has reached or since another watch
+    /// has ended.
     fn reached(&mut self, watch: WatchId) -> Vec<JobKey> {
         let Self { cache, expected, settled, .. } = self;
-        let waits = |key: &JobKey| {
+        let waits = |at: WatchId, key: &JobKey| {
             let writes = expected.get(key).into_iter().flatten();
-            writes.filter(|(at, _)| *at == watch).any(|(_, write)| !cache.shows(watch, &key.namespace, write))
+            writes.filter(|(of, _)| *of == at).any(|(_, write)| !cache.shows(at, &key.namespace, write))
         };
-        settled.extract_if(.., |(at, key)| *at == watch && !waits(key)).map(|(_, key)| key).collect()
+        let is_over = |(at, key): &(WatchId, JobKey)| (*at == watch || cache.table(*at).is_none()) && !waits(*at, key);
+        settled.extract_if(.., is_over).map(|(_, key)| key).collect()
     }
 
     /// Forgets what is remembered of a job that is gone.

@@ -20,6 +20,8 @@ pub struct Table {
     /// The newest resource version that an event, a bookmark or a list has shown.
     pub(crate) progress: u64,
     pub(crate) listed: Listed,
+    /// The resource version of its latest list.
+    pub(crate) list: u64,
 }
 
 /// A controller of objects. It is in their namespace: an owner reference means nothing in another.

@@ -497,23 +497,52 @@ fn an_end_that_another_watch_has_shown_counts_while_its_own_is_behind() {
 }
 
 // Seed 4547: the watch of the launchers was listed anew after one had gone. Another one of all Jobs had shown the end, and
-// its deletion came later.
+// its deletion came later. Seed 25318: that one had not shown the end yet.
 #[test]
-fn an_end_that_another_watch_has_shown_counts_also_when_a_list_lacks_the_object() {
+fn an_end_that_another_watch_shows_counts_also_when_a_list_lacks_the_object() {
     let shown = Shown::nothing();
     let another = shown.gets_another_watch_of_jobs();
     shown.has("Tale", &tale("u", 2));
     let (going, over) = (stage(3, &json!([])), stage(4, &json!([{ "type": "Complete", "status": "True" }])));
-    shown.has("Job", &going);
     shown.0.upsert(another, shown.decoded("Job", &going));
-    shown.lists("Job", &[], 5);
-    assert!(shown.snapshot().children.is_empty(), "another watch that is behind says nothing");
+    shown.lists("Job", &[], 6);
+    assert!(shown.is_stale(), "another watch, which is behind, may show how it ended");
     assert_eq!(shown.0.upsert(another, shown.decoded("Job", &over)), keys(&["hamlet"]));
+    assert!(shown.is_stale(), "it has not reached the list");
+    assert_eq!(shown.0.bookmark(another, 6), keys(&["hamlet"]));
     let [child] = &shown.snapshot().children[..] else { panic!("one Job") };
     assert!(child.job_is_over() && child.terminating, "{child:?}");
-    shown.0.remove(another, &shown.decoded("Job", &over));
+    let mut gone = over;
+    gone["metadata"]["resourceVersion"] = json!("7");
+    shown.0.remove(another, &shown.decoded("Job", &gone));
     assert_eq!(shown.snapshot().children.len(), 1, "its tombstone");
     assert!(shown.0.forget_tombstones(&key("hamlet"), 1) && shown.snapshot().children.is_empty());
+}
+
+#[test]
+fn a_job_that_its_own_watch_does_not_select_is_awaited_no_longer_than_another_watch_is_behind() {
+    let shown = Shown::nothing();
+    let another = shown.gets_another_watch_of_jobs();
+    shown.has("Tale", &tale("u", 2));
+    shown.lists("Job", &[], 6);
+    shown.0.upsert(another, shown.decoded("Job", &stage(3, &json!([]))));
+    assert!(shown.is_stale());
+    assert_eq!(shown.0.upsert(another, shown.decoded("Job", &stage(7, &json!([])))), keys(&["hamlet"]));
+    assert!(shown.snapshot().children.is_empty());
+}
+
+#[test]
+fn a_job_does_not_wait_for_a_watch_that_has_ended() {
+    let shown = Shown::nothing();
+    let another = shown.gets_another_watch_of_jobs();
+    shown.has("Tale", &tale("u", 2));
+    shown.0.upsert(another, shown.decoded("Job", &stage(3, &json!([]))));
+    shown.lists("Job", &[], 6);
+    assert!(shown.is_stale());
+    shown.0.change(|layout| layout.remove(&testkit::digest("songs")));
+    shown.0.prune();
+    assert_eq!(shown.0.bookmark(shown.watch("Pod"), 7), keys(&["hamlet"]), "any event wakes it");
+    assert!(shown.snapshot().children.is_empty());
 }
 
 #[test]
