@@ -8,7 +8,7 @@ const SEEDS: u64 = 1000;
 
 /// Seeds on which earlier code failed, and how; each was seen to fail again with the defect put back, in the campaign of
 /// that time.
-const ONCE_FAILED: [(u64, &str); 25] = [
+const ONCE_FAILED: [(u64, &str); 27] = [
     (2, "a candidate that was refused switched off what it was to replace"),
     (3, "the queue kept an entry for each job that was gone"),
     (4, "a name in a spec or a status that serde_json keeps for itself made the host panic, and not for its job alone"),
@@ -31,6 +31,7 @@ const ONCE_FAILED: [(u64, &str); 25] = [
     (676, "a plugin was not sought again for a job that only its children said it had planned"),
     (875, "a job never ended: the index that had succeeded was no longer wanted, and was still counted"),
     (1119, "a host that had no gate for its writes wrote on after another had its lease"),
+    (1363, "jobs of a namespace that a plugin may not serve counted against it, and it was not asked for others"),
     (1916, "the queue kept an entry for a job that had gone before its kind was listed"),
     (
         4547,
@@ -42,15 +43,20 @@ const ONCE_FAILED: [(u64, &str); 25] = [
         "a job whose create was in doubt waited for ever: a candidate's check had looked at it, which took its wake",
     ),
     (20_206, "a launcher was run again: the answer to its creation was lost, and it went by its time to live"),
+    (
+        25_318,
+        "a launcher that succeeded failed its job: a list lacked it, and the watch that was about to show its end was not \
+         awaited",
+    ),
     (70_168, "more pods ran than may run at once: the answer to the creation of one was lost, and another was made"),
 ];
 
-/// Seeds in which hosts crash just after what was tried serves, which happens in one of a thousand. Another content of the
-/// plugins changes their digests, and with them when that is.
+/// Seeds in which hosts crash by chance after what was tried serves, which happens in one of a thousand. Another content of
+/// the plugins changes their digests, and with them when that is.
 const RARE: [u64; 3] = [1329, 1577, 2036];
 
 /// What has to happen in these seeds, or their faults are none.
-const HAPPENS: [&str; 89] = [
+const HAPPENS: [&str; 118] = [
     "a Plugin cannot be read",
     "a job ended by its limit of time",
     "a ledger claims all ports",
@@ -71,6 +77,7 @@ const HAPPENS: [&str; 89] = [
     "crash after delivery: the Plugin is deleted",
     "crash after delivery: what is tried serves",
     "crash before a request",
+    "crash between two requests",
     "delivery: a digest is offered (Canary)",
     "delivery: a digest is offered (None)",
     "delivery: a digest is offered (RolledBack)",
@@ -87,6 +94,23 @@ const HAPPENS: [&str; 89] = [
     "delivery: the Plugin is deleted",
     "delivery: what no host accepts has settings by which no job can be planned",
     "delivery: what is tried serves",
+    "ended: IndexedJob",
+    "ended: JAXJob",
+    "ended: MPIJob AtStartup",
+    "ended: MPIJob Intel",
+    "ended: MPIJob MPICH",
+    "ended: MPIJob OpenMPI",
+    "ended: MPIJob WaitForWorkersReady",
+    "ended: PaddleJob Host",
+    "ended: PaddleJob PodIP",
+    "ended: PaddleJob Service",
+    "ended: PaddleJob collective",
+    "ended: PaddleJob heter",
+    "ended: PaddleJob ps",
+    "ended: PyTorchJob",
+    "ended: RhinoJob",
+    "ended: TFJob",
+    "ended: XGBoostJob",
     "event late",
     "event late by seconds",
     "event twice",
@@ -94,6 +118,7 @@ const HAPPENS: [&str; 89] = [
     "host frozen",
     "lease lost",
     "node lost: pod removed by force",
+    "node lost: pod removed by force after a minute",
     "outage: API server down at the start",
     "outage: quota",
     "outage: webhook",
@@ -118,6 +143,7 @@ const HAPPENS: [&str; 89] = [
     "user creates a job: a number for a spec",
     "user creates a job: an end that there is not",
     "user creates a job: more replicas than a job may have",
+    "user creates a job: not in a namespace that its plugin may serve",
     "user creates a job: wrong types in the spec",
     "user creates a job: wrong types in the status",
     "user deletes Namespace (Background)",
@@ -127,12 +153,21 @@ const HAPPENS: [&str; 89] = [
     "user deletes Pod (Background)",
     "user deletes child ConfigMap",
     "user deletes child Job",
+    "user deletes child Job of MPIJob",
     "user deletes child Pod",
+    "user deletes child Pod of IndexedJob",
+    "user deletes child Pod of MPIJob",
+    "user deletes child Pod of PaddleJob",
+    "user deletes child Pod of RhinoJob",
     "user deletes child PodGroup",
     "user deletes child Secret",
+    "user deletes child Secret of MPIJob",
     "user deletes child Service",
+    "user deletes the Jobs of RhinoJob",
     "user edits: Invalid",
     "user edits: Scale",
+    "user edits: Scale down",
+    "user edits: Scale up",
     "user edits: Suspend",
     "user edits: Swap",
     "user edits: Ttl",

@@ -2,18 +2,25 @@
 //! deletions.
 
 use super::{
+    HOST,
+    deeds::Deed,
     draw::Draw,
     hosts::is_host,
-    jobs::{Config, PLUGINS},
+    jobs::{Config, PLUGIN_OF_ONE_POD, PLUGINS},
+    neighbours::{self, ODD},
+    scaled::TIGHT,
     tally::Tally,
+    workload::{BUSY, DOOMED, QUIET},
 };
 use base64::{Engine, engine::general_purpose::STANDARD};
 use decide::grants::Grants;
+use jiff::Timestamp;
+use parking_lot::Mutex;
 use sandbox::{Plugins, source, wanted};
 use serde_json::{Value, json};
 use sim::{Kind, RequestRecord, Sim, Write};
-use std::{collections::BTreeSet, time::Duration};
-use tokio::time::{Instant, sleep_until};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
+use tokio::time::{Instant, sleep, sleep_until};
 use troupe::delivery;
 
 /// The namespace of the hosts.
@@ -57,6 +64,15 @@ pub fn another(framework: &str, mark: &str) -> Vec<u8> {
 /// before, and each wait is twice as long as the last.
 const MOST_READS: usize = 4;
 
+/// A crash within this time after a step falls into it, whatever hosts have said of the Plugin by then.
+const JUST_AFTER: Duration = Duration::from_secs(3);
+
+/// A host that crashes after each step does so within this time. No two steps are closer.
+const CRASHES_WITHIN_MS: u32 = 1000;
+
+/// The namespaces that a plugin may serve which may not serve all: all of the campaign but [`OUTSIDE`](neighbours::OUTSIDE).
+const SERVED: [&str; 5] = [QUIET, BUSY, DOOMED, ODD, TIGHT];
+
 /// A setting that no plugin has.
 const NO_SETTING: &str = "noSuchSetting";
 
@@ -77,6 +93,12 @@ pub(super) struct Deliveries {
     narrows: bool,
     /// What no host accepts is a component with wrong settings.
     misconfigures: bool,
+    /// Jobs of [`OUTSIDE`](neighbours::OUTSIDE), each so long after the plugin serves first, which may not serve them.
+    pub(super) outsiders: Vec<(Duration, Deed)>,
+    /// How long after each step a host crashes, if it does.
+    pub(super) crashes_after: Option<Duration>,
+    /// When hosts said something new of the Plugin; clones share it.
+    said: Arc<Mutex<Vec<Timestamp>>>,
 }
 
 /// One thing the platform team does.
@@ -138,7 +160,9 @@ impl Deliveries {
         if let Some(config) = config {
             spec["config"] = config;
         }
-        Self { framework, spec, steps, migrates, narrows: false, misconfigures: false }
+        let (narrows, misconfigures, outsiders) = (false, false, vec![]);
+        let (crashes_after, said) = (None, Arc::default());
+        Self { framework, spec, steps, migrates, narrows, misconfigures, outsiders, crashes_after, said }
     }
 
     /// The same; in some seeds what is tried serves while hosts still crash.
@@ -164,7 +188,26 @@ impl Deliveries {
                 *step = Step::OfferBad(Bad::Misconfigured);
             }
         }
+        // Hosts may see the bytes that serve before the settings: they take from these what the Plugin has ceased to grant.
+        if let [_, (_, Step::OfferBad(_)), (_, Step::OfferBad(Bad::Misconfigured))] = &*self.steps {
+            self.narrows = false;
+        }
         self
+    }
+
+    /// The same; in some seeds the plugin may not serve jobs of every namespace. It is never deleted there: what came with
+    /// the host would serve them.
+    pub(super) fn confined(mut self, draw: &mut Draw) -> Self {
+        let is_deleted = self.steps.iter().any(|(_, step)| matches!(step, Step::Delete));
+        if self.framework == PLUGIN_OF_ONE_POD && !is_deleted && draw.one_in(3) {
+            self.outsiders = neighbours::outsiders(draw);
+        }
+        self
+    }
+
+    /// The same; in some seeds a host crashes soon after each step.
+    pub(super) fn crashing(self, draw: &mut Draw) -> Self {
+        Self { crashes_after: draw.one_in(8).then(|| draw.ms(0, CRASHES_WITHIN_MS)), ..self }
     }
 
     /// The digest of the plugin of another framework, if that is offered.
@@ -203,28 +246,64 @@ impl Deliveries {
 
     /// Does all of it, each at its time.
     pub(super) async fn play(mut self, sim: Sim, plugins: &Plugins, tally: Tally) {
-        self.spec["grants"] = json!(grants(plugins, self.framework, &self.spec["config"]));
-        let refused = tally.clone();
-        sim.on_write(move |write, _| refused_stages(write).iter().for_each(|what| refused.count(what)));
+        let granted = grants(plugins, self.framework, &self.spec["config"]);
+        let namespaces = (!self.outsiders.is_empty()).then(|| SERVED.map(str::to_owned).into());
+        self.spec["grants"] = json!(Grants { namespaces, ..granted });
+        let (refused, said, framework) = (tally.clone(), Arc::clone(&self.said), self.framework);
+        sim.on_write(move |write, _| {
+            refused_stages(write).iter().for_each(|what| refused.count(what));
+            if says_something_new(write, framework) {
+                said.lock().push(write.at);
+            }
+        });
+        let outsiders = std::mem::take(&mut self.outsiders);
+        tokio::join!(self.take_steps(&sim, &tally), self.submit_once_it_serves(outsiders, &sim, &tally));
+    }
+
+    /// Submits them unless nothing that is delivered serves before the last step. What comes with the host serves all
+    /// namespaces.
+    async fn submit_once_it_serves(&self, outsiders: Vec<(Duration, Deed)>, sim: &Sim, tally: &Tally) {
+        let last = Instant::now() + self.steps.last().map(|(at, _)| *at).unwrap_or_default();
+        let offered = MARKS.map(|mark| source::digest(&another(self.framework, mark)).to_string());
+        let serves = |plugin: Value| offered.iter().any(|digest| plugin["status"]["digest"] == digest.as_str());
+        while !outsiders.is_empty() && !sim.get(API, "Plugin", "", self.framework).is_some_and(serves) {
+            sleep(Duration::from_secs(1)).await;
+            if Instant::now() > last {
+                return;
+            }
+        }
         let start = Instant::now();
-        for (at, step) in std::mem::take(&mut self.steps) {
+        for (at, deed) in outsiders {
             sleep_until(start + at).await;
-            if self.done(&sim, &step) {
+            deed.done(sim.clone(), tally.clone()).await;
+        }
+    }
+
+    async fn take_steps(&self, sim: &Sim, tally: &Tally) {
+        let start = Instant::now();
+        for (at, step) in self.steps.iter().map(|(at, step)| (*at, step)) {
+            sleep_until(start + at).await;
+            if self.done(sim, step) {
                 tally.count(&step.what());
                 if self.narrows && matches!(step, Step::OfferBad(_)) {
                     tally.count("delivery: what no host accepts has settings by which no job can be planned");
+                }
+                if let Some(after) = self.crashes_after {
+                    sleep(after).await;
+                    sim.note_trouble("crash between two requests");
+                    sim.crash(HOST);
                 }
             }
         }
     }
 
-    /// Which step each crash of a host followed.
+    /// Which step each crash of a host fell into.
     pub(super) fn crashes(&self, sim: &Sim) -> Vec<String> {
-        let start = sim.now() - sim.elapsed();
-        let troubles = sim.troubles();
+        let (start, troubles, said) = (sim.now() - sim.elapsed(), sim.troubles(), self.said.lock());
+        let steps: Vec<_> = self.steps.iter().map(|(at, step)| (start + *at, step)).collect();
         let crashes = troubles.iter().filter(|(what, _)| what.starts_with("crash")).flat_map(|(_, when)| when);
-        let followed = crashes.filter_map(|when| self.steps.iter().rev().find(|(at, _)| start + *at <= *when));
-        followed.map(|(_, step)| format!("crash after {}", step.what())).collect()
+        let fell_into = crashes.filter_map(|when| under_way(&steps, &said, *when));
+        fell_into.map(|step| format!("crash after {}", step.what())).collect()
     }
 
     /// Takes the step; returns whether there was something to do.
@@ -352,6 +431,28 @@ impl Step {
     }
 }
 
+/// The step that is under way at this time: the last one, [`JUST_AFTER`] it and until hosts first say something new.
+fn under_way<'a>(steps: &[(Timestamp, &'a Step)], said: &[Timestamp], when: Timestamp) -> Option<&'a Step> {
+    let place = steps.iter().rposition(|(at, _)| *at <= when)?;
+    let (at, step) = steps[place];
+    let next = steps.get(place + 1).map_or(Timestamp::MAX, |(next, _)| *next);
+    let answer = said.iter().find(|said| (at..next).contains(*said));
+    (when < at + JUST_AFTER || answer.is_some_and(|answer| when < *answer)).then_some(step)
+}
+
+/// With this write a host says something new of what is delivered to the Plugin of this name. How many jobs there are, and
+/// how a candidate answers for them, is not of that.
+fn says_something_new(write: &Write, plugin: &str) -> bool {
+    let is_of_it = write.kind == "Plugin" && write.name == plugin && is_host(&write.actor);
+    let said = |object: &Value| {
+        let (status, candidate) = (&object["status"], &object["status"]["candidate"]);
+        let of_source = ["observedGeneration", "digest", "lastError"].map(|field| status[field].clone());
+        (of_source, ["digest", "state"].map(|field| candidate[field].clone()))
+    };
+    let after = write.after.as_deref().filter(|_| is_of_it).map(said);
+    after.is_some() && after != write.before.as_deref().map(said)
+}
+
 /// The conditions by which a host refuses, with this write, what a Plugin offers.
 fn refused_stages(write: &Write) -> Vec<String> {
     let Some(after) = write.after.as_ref().filter(|_| write.kind == "Plugin" && is_host(&write.actor)) else {
@@ -403,4 +504,46 @@ pub(super) fn planner_is_sound(write: &Write, digests: &BTreeSet<String>, migrat
     let moves = before["uid"] == after["uid"]
         && before["digest"].as_str().is_some_and(|before| !["", digest].contains(&before));
     (moves && !migrates).then(|| format!("P1: {} goes from {} to {digest}", write.name, before["digest"]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_crash_falls_into_a_step_soon_after_it_and_until_a_host_has_said_something_new() {
+        let at = |second| Timestamp::from_second(second).unwrap();
+        let (offer, deletion) = (Step::Offer(MARKS[0], Trial::None), Step::Delete);
+        let steps = [(at(10), &offer), (at(40), &deletion)];
+        let said = [at(5), at(20), at(30)];
+        let into = |second| under_way(&steps, &said, at(second)).map(Step::what);
+        assert!([9, 20, 25, 35].map(into).iter().all(Option::is_none), "before the first, and once it is answered");
+        assert!([10, 12, 19].map(into).iter().all(|step| *step == Some(offer.what())));
+        assert!([40, 42].map(into).iter().all(|step| *step == Some(deletion.what())));
+        assert_eq!(into(43), None, "nothing is said of it");
+    }
+
+    #[test]
+    fn a_host_that_counts_jobs_says_nothing_new_of_a_delivery() {
+        let status = |digest: &str, jobs: u32| {
+            let candidate = json!({ "digest": "b", "state": "Shadow", "live": { "passes": jobs } });
+            Some(Arc::new(json!({ "status": { "digest": digest, "jobs": jobs, "candidate": candidate } })))
+        };
+        let write = |actor: &str, name: &str, digest: &str| Write {
+            actor: actor.into(),
+            group: "troupe.dev".into(),
+            kind: "Plugin".into(),
+            namespace: String::new(),
+            name: name.into(),
+            before: status("a", 1),
+            after: status(digest, 2),
+            sent: None,
+            version: 1,
+            at: Timestamp::UNIX_EPOCH,
+        };
+        let is_new = |write: Write| says_something_new(&write, "paddle");
+        assert!(is_new(write(HOST, "paddle", "b")));
+        assert!(!is_new(write(HOST, "paddle", "a")), "there are more jobs, and more passes were compared");
+        assert!(!is_new(write(HOST, "mpi", "b")) && !is_new(write("user", "paddle", "b")));
+    }
 }

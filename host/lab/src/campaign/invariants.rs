@@ -7,6 +7,7 @@ use super::{
     hosts::{LEASE_LOST, is_host},
     outages::LONGEST_FREEZE_MS,
     restarts, times_to_live,
+    together::{Together, is_complete},
 };
 use decide::{ledger::Ledger, status::step};
 use jiff::{SignedDuration, Timestamp};
@@ -82,6 +83,7 @@ impl Invariants {
         let note = shown.clone();
         sim.on_delivery(move |delivery| note.lock().note(delivery));
         let mut succeeded = Succeeded::default();
+        let mut together = Together::default();
         let digests = deliveries.map(Deliveries::digests);
         let migrates = deliveries.is_some_and(|deliveries| deliveries.migrates);
         let made_again: Arc<Mutex<Vec<MadeAgain>>> = Arc::default();
@@ -109,6 +111,7 @@ impl Invariants {
                 times_to_live::has_passed(write).filter(|_| clocks_are_right && is_ours),
                 again,
                 beside,
+                together.fails_in_vain(write).filter(|_| is_ours),
                 digests.as_ref().filter(|_| is_ours).and_then(|digests| planner_is_sound(write, digests, migrates)),
                 digests.as_ref().and_then(|digests| plugin_serves(write, digests)),
             ];
@@ -342,11 +345,6 @@ fn happened(
 ) -> bool {
     let when = troubles.iter().filter(|(what, _)| is_meant(what)).flat_map(|(_, when)| when);
     when.into_iter().any(|at| *at >= since && *at <= until)
-}
-
-fn is_complete(job: &Value) -> bool {
-    let mut conditions = job["status"]["conditions"].as_array().into_iter().flatten();
-    conditions.any(|of| of["type"] == "Complete" && of["status"] == "True")
 }
 
 fn success_is_lost(write: &Write, launchers: &mut BTreeMap<String, Timestamp>, shown: &Shown) -> Option<LostSuccess> {

@@ -252,6 +252,9 @@ fn manifest(api_version: &str, kind: &str, params: JobParams<'_>, name: &str, sp
     json!({ "apiVersion": api_version, "kind": kind, "metadata": metadata, "spec": spec })
 }
 
+/// The plugin of jobs [`of_one_pod`].
+pub(super) const PLUGIN_OF_ONE_POD: &str = "paddle";
+
 /// A job of one pod, which has its own address (`PodIP`) or ports of its node (`Host`).
 pub(super) fn of_one_pod(namespace: &str, name: &str, intranet: &str) -> Value {
     let container = json!({ "name": "main", "image": "x" });

@@ -1,10 +1,14 @@
-//! Neighbours that do everything wrong: jobs that cannot be read, or not be run, in a namespace of their own.
+//! Neighbours that do everything wrong: jobs that cannot be read, or not be run, in namespaces of their own.
 
-use super::{draw::Draw, jobs};
+use super::{deeds::Deed, draw::Draw, jobs};
 use serde_json::{Value, json};
+use std::time::Duration;
 
 /// Where they are.
 pub(super) const ODD: &str = "odd";
+
+/// Where those are that a plugin may not serve.
+pub(super) const OUTSIDE: &str = "outside";
 
 /// Levels of nesting that serde_json refuses to read: its limit is 128.
 const DEEP: usize = 140;
@@ -21,6 +25,16 @@ pub(super) fn drawn(draw: &mut Draw) -> Vec<(&'static str, Value)> {
 /// no more.
 pub(super) fn oversized(draw: &mut Draw) -> Vec<(&'static str, Value)> {
     (0..6).map(|number| ("more replicas than a job may have", jobs::oversized(draw, ODD, number))).collect()
+}
+
+/// So many jobs, which nothing is wrong with, in a namespace that their plugin may not serve once it is delivered, that a
+/// plugin to which each refusal were held against would be asked no more, although others of its jobs go on.
+pub(super) fn outsiders(draw: &mut Draw) -> Vec<(Duration, Deed)> {
+    let what = "not in a namespace that its plugin may serve";
+    let job = |number| jobs::of_one_pod(OUTSIDE, &format!("outsider-{number}"), "PodIP");
+    let mut jobs: Vec<_> = (0..24).map(|number| (draw.ms(0, 300), Deed::SubmitOdd(what, job(number)))).collect();
+    jobs.sort_by_key(|(at, _)| *at);
+    jobs
 }
 
 fn odd(draw: &mut Draw, number: u32) -> (&'static str, Value) {

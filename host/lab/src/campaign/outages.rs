@@ -1,6 +1,7 @@
 //! What the API server refuses for a while: everything, or what a quota or a webhook of one namespace is against.
 
 use super::{deeds::rescue, draw::Draw, hosts::ACTORS, tally::Tally, workload::BUSY};
+use jiff::SignedDuration;
 use sim::{ApiError, Matching, Sim};
 use std::time::Duration;
 
@@ -73,12 +74,56 @@ pub(super) async fn freeze(sim: Sim, seed: u64) {
 }
 
 /// How often somebody looks for pods on nodes that are lost.
-const RESCUE: Duration = Duration::from_secs(30);
+pub(super) const RESCUE: Duration = Duration::from_secs(30);
+
+/// How rarely at most: for longer than a host waits for a watch, or for an answer.
+const RAREST_RESCUE_MS: u32 = 200_000;
+
+/// A pod that is there so long after its grace period, which is 30 s unless it has another, was deleted a minute ago.
+const LATE: SignedDuration = SignedDuration::from_secs(30);
+
+/// How often somebody looks in a seed with lost nodes: in some, rarely.
+pub(super) fn rescued_every(seed: u64) -> Duration {
+    let mut draw = Draw::new(seed, "rescues");
+    if draw.one_in(8) { draw.ms(30_000, RAREST_RESCUE_MS) } else { RESCUE }
+}
 
 /// Removes pods that do not end, as the administrator of lost nodes does.
-pub(super) async fn rescues(sim: Sim, tally: Tally) {
+pub(super) async fn rescues(sim: Sim, every: Duration, tally: Tally) {
     loop {
-        tokio::time::sleep(RESCUE).await;
-        tally.add("node lost: pod removed by force", rescue(&sim, BUSY));
+        tokio::time::sleep(every).await;
+        let removed = rescue(&sim, BUSY);
+        let late = removed.iter().filter(|overdue| **overdue >= LATE).count();
+        tally.add("node lost: pod removed by force", removed.len() as u64);
+        tally.add("node lost: pod removed by force after a minute", late as u64);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+    use sim::{Life, Options};
+
+    #[tokio::test(start_paused = true)]
+    async fn a_pod_that_is_removed_by_force_is_counted_apart_if_that_is_late() {
+        for (every, is_late) in [(30, false), (100, true)] {
+            let life = Life::default().rule("*", "terminate-after", "forever");
+            let sim = Sim::new(Options { life, ..Options::default() });
+            let _running = sim.start();
+            sim.create(json!({
+                "apiVersion": "v1", "kind": "Pod", "metadata": { "name": "x", "namespace": BUSY },
+                "spec": { "containers": [{ "name": "main", "image": "x" }] },
+            }));
+            let tally = Tally::default();
+            let rescues = tokio::spawn(rescues(sim.clone(), Duration::from_secs(every), tally.clone()));
+            tokio::time::sleep(Duration::from_secs(5)).await;
+            sim.delete("v1", "Pod", BUSY, "x").unwrap();
+            tokio::time::sleep(Duration::from_secs(every)).await;
+            rescues.abort();
+            let counts = tally.counts();
+            assert_eq!(counts.get("node lost: pod removed by force"), Some(&1), "{counts:?}");
+            assert_eq!(counts.contains_key("node lost: pod removed by force after a minute"), is_late, "{counts:?}");
+        }
     }
 }

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use std::time::Duration;
 
 /// In this namespace a quota has room for the pods of one job, and hardly for more.
-const TIGHT: &str = "tight";
+pub(super) const TIGHT: &str = "tight";
 
 /// So many pods of one role are exchanged for as many of another: more than a host writes at once.
 const WIDE: u32 = 40;

@@ -7,7 +7,7 @@ use super::{
     guests::Guest,
     history::History,
     jobs::{Config, FRAMEWORKS, Job, JobParams, indexed},
-    neighbours, scaled,
+    modes, neighbours, scaled,
     tally::Tally,
 };
 use serde_json::{Value, json};
@@ -50,6 +50,7 @@ impl Workload {
             workload.limit(&mut Draw::new(seed, "time limits"));
             let busy: Vec<_> = workload.jobs.iter().filter(|job| job.namespace() == BUSY).cloned().collect();
             workload.deeds.extend(deeds::drawn(&mut Draw::new(seed, "deeds"), &busy));
+            workload.deeds.extend(deeds::by_hand(seed, &busy));
             workload.deeds.extend(gangs::deeds(seed, workload.config.gang_scheduler, &busy));
             workload.others(&mut Draw::new(seed, "others"));
             workload.oversized(&mut Draw::new(seed, "oversized"));
@@ -106,6 +107,12 @@ impl Workload {
     pub(super) fn ended_by_their_limit(&self, history: &History) -> u64 {
         let is_late = |job: &&Job| history.known(job).status.to_string().contains("DeadlineExceeded");
         self.jobs.iter().filter(is_late).count() as u64
+    }
+
+    /// The modes of the jobs that have ended.
+    pub(super) fn ended(&self, history: &History) -> Vec<String> {
+        let ended = self.jobs.iter().filter(|job| history.known(job).has_ended());
+        ended.flat_map(|job| modes::of(&job.manifest)).collect()
     }
 
     /// Adds two copies of each guest: one that nobody interferes with, and one that somebody does.
