@@ -5,6 +5,7 @@ use super::{
     draw::Draw,
     jobs::{Change, Job},
     tally::Tally,
+    together::LAUNCHER,
 };
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
@@ -24,8 +25,8 @@ pub(super) enum Deed {
     Patch(Change, Value, Value),
     /// Deletes a child of this kind (`v1`, `Pod`) of the job, if it has one.
     DeleteChild(Value, (&'static str, &'static str)),
-    /// Deletes the leading Job of the job, if it has one, and then those that were made for it: each that was made before
-    /// the one that leads now, until the job ends.
+    /// Deletes the job's first Job by name, the launcher's, and then, until the job ends, each Job that was made before the
+    /// launcher's that is there now: it knows the earlier one alone.
     DeleteJobs(Value),
     /// Deletes what an orphan deletion of the job has left, or leaves within [`SWEEPS`] seconds: the garbage collector
     /// takes its time.
@@ -48,10 +49,7 @@ const SWEEPS: u32 = 10;
 /// The Jobs behind jobs.
 const JOB: (&str, &str) = ("batch/v1", "Job");
 
-/// What the name of a leading Job ends with. Those that are made after it know it, and no later one.
-const LEADER: &str = "-launcher";
-
-/// How often Jobs are looked for whose leader is another, a second apart: for longer than a host lags behind.
+/// How often Jobs are looked for that know an earlier launcher, a second apart: for longer than a host lags behind.
 const LOOKS: u32 = 200;
 
 /// How a job may be deleted.
@@ -104,16 +102,16 @@ impl Deed {
             }
             Self::DeleteChild(job, kind) => delete_child(sim, &job, kind),
             Self::DeleteJobs(job) => {
-                let mut led = false;
+                let mut deleted = false;
                 let looks = if delete_child(sim, &job, JOB) { LOOKS } else { 0 };
                 for _ in 0..looks {
                     if now(sim, &job).is_some_and(|job| has_ended(&job)) {
                         break;
                     }
                     tokio::time::sleep(Duration::from_secs(1)).await;
-                    led |= delete_led_by_another(sim, &job);
+                    deleted |= delete_of_earlier_launcher(sim, &job);
                 }
-                led
+                deleted
             }
             Self::Sweep(job) => {
                 let mut swept = false;
@@ -134,15 +132,15 @@ fn delete_child(sim: &Sim, job: &Value, (version, kind): (&str, &str)) -> bool {
     sim.delete(version, kind, namespace, text(&child["metadata"], "name")).is_ok()
 }
 
-/// Deletes the Jobs that were made before the one that leads the job now, and all if none does; returns whether there were
-/// any.
-fn delete_led_by_another(sim: &Sim, job: &Value) -> bool {
+/// Deletes the Jobs that were made before the launcher's that is there now, and all if there is none; returns whether there
+/// were any.
+fn delete_of_earlier_launcher(sim: &Sim, job: &Value) -> bool {
     let (.., namespace, _) = address(job);
     let metadata = |child: &Value, field| text(&child["metadata"], field).to_owned();
     let jobs = children(sim, job, JOB.1).into_iter();
-    let (leaders, others): (Vec<_>, Vec<_>) = jobs.partition(|job| metadata(job, "name").ends_with(LEADER));
+    let (launchers, others): (Vec<_>, Vec<_>) = jobs.partition(|job| metadata(job, "name").ends_with(LAUNCHER));
     let made = |job: &Value| metadata(job, "creationTimestamp");
-    let outlived = others.iter().filter(|job| leaders.iter().all(|leader| made(job) < made(leader)));
+    let outlived = others.iter().filter(|job| launchers.iter().all(|launcher| made(job) < made(launcher)));
     let deleted = outlived.filter(|job| sim.delete(JOB.0, JOB.1, namespace, &metadata(job, "name")).is_ok());
     deleted.count() > 0
 }

@@ -6,7 +6,7 @@ use sim::Write;
 use std::collections::BTreeSet;
 
 /// What the name of a launcher's Job ends with.
-const LAUNCHER: &str = "-launcher";
+pub(super) const LAUNCHER: &str = "-launcher";
 
 /// What became of the Jobs of each job, by its uid.
 #[derive(Default)]

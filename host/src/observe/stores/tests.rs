@@ -504,6 +504,7 @@ fn an_end_that_another_watch_shows_counts_also_when_a_list_lacks_the_object() {
     let another = shown.gets_another_watch_of_jobs();
     shown.has("Tale", &tale("u", 2));
     let (going, over) = (stage(3, &json!([])), stage(4, &json!([{ "type": "Complete", "status": "True" }])));
+    shown.has("Job", &going);
     shown.0.upsert(another, shown.decoded("Job", &going));
     shown.lists("Job", &[], 6);
     assert!(shown.is_stale(), "another watch, which is behind, may show how it ended");
