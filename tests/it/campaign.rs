@@ -8,11 +8,12 @@ const SEEDS: u64 = 1000;
 
 /// Seeds on which earlier code failed, and how; each was seen to fail again with the defect put back, in the campaign of
 /// that time.
-const ONCE_FAILED: [(u64, &str); 27] = [
+const ONCE_FAILED: [(u64, &str); 29] = [
     (2, "a candidate that was refused switched off what it was to replace"),
     (3, "the queue kept an entry for each job that was gone"),
     (4, "a name in a spec or a status that serde_json keeps for itself made the host panic, and not for its job alone"),
     (9, "every error of a watch but an expired version had it list everything again"),
+    (12, "jobs without pods took all ports of the nodes"),
     (18, "what was last seen of a Job was forgotten when it went, and its success with it"),
     (24, "one Plugin with a number that is too large kept every host from serving"),
     (32, "a component that was refused was fetched and compiled again every 10 s for ever"),
@@ -21,6 +22,7 @@ const ONCE_FAILED: [(u64, &str); 27] = [
     (43, "a job was removed by the time to live that it had when it ended, although a user had made that longer since"),
     (49, "jobs with too many replicas counted against the plugin, and other jobs of it did not end"),
     (53, "a ledger that a user had written took all ports of the nodes, whatever its namespace may have"),
+    (65, "a kind did not move to another Plugin when the first was deleted, before the host started again"),
     (73, "a launcher was made again while the pod of the one that a user had deleted was still terminating"),
     (167, "a running job was planned by another digest: its own could not be read while the host started"),
     (278, "a launcher whose Job had gone unseen was run again"),
@@ -56,7 +58,7 @@ const ONCE_FAILED: [(u64, &str); 27] = [
 const RARE: [u64; 3] = [1329, 1577, 2036];
 
 /// What has to happen in these seeds, or their faults are none.
-const HAPPENS: [&str; 118] = [
+const HAPPENS: [&str; 122] = [
     "a Plugin cannot be read",
     "a job ended by its limit of time",
     "a ledger claims all ports",
@@ -82,12 +84,14 @@ const HAPPENS: [&str; 118] = [
     "delivery: a digest is offered (None)",
     "delivery: a digest is offered (RolledBack)",
     "delivery: a digest is offered (Shadow)",
+    "delivery: a host refuses (Conflict)",
     "delivery: a host refuses (FetchFailed)",
     "delivery: a host refuses (InvalidConfig)",
     "delivery: a host refuses (KindsUnknown)",
     "delivery: a host refuses (NotAPlugin)",
     "delivery: a host refuses (NotKept)",
     "delivery: a host refuses (WrongName)",
+    "delivery: a kind moves to another Plugin",
     "delivery: bytes are offered that no host accepts (AnotherPlugin)",
     "delivery: bytes are offered that no host accepts (Garbage)",
     "delivery: bytes are offered that no host accepts (Misconfigured)",
@@ -107,6 +111,7 @@ const HAPPENS: [&str; 118] = [
     "ended: PaddleJob collective",
     "ended: PaddleJob heter",
     "ended: PaddleJob ps",
+    "ended: PoodleJob collective",
     "ended: PyTorchJob",
     "ended: RhinoJob",
     "ended: TFJob",
@@ -143,6 +148,7 @@ const HAPPENS: [&str; 118] = [
     "user creates a job: a number for a spec",
     "user creates a job: an end that there is not",
     "user creates a job: more replicas than a job may have",
+    "user creates a job: no pods, on ports of the nodes",
     "user creates a job: not in a namespace that its plugin may serve",
     "user creates a job: wrong types in the spec",
     "user creates a job: wrong types in the status",

@@ -24,7 +24,7 @@ const SHOWN: [(&str, usize, u32, u32); 7] = [
 const FRAMEWORKS: [&str; 5] = ["paddle", "mpi", "kubeflow", "rhino", "pytorch"];
 
 /// Where the host does name frameworks: the list of built-in plugins, and the example workloads.
-const NAMED_IN: [&str; 7] = [
+const NAMED_IN: [&str; 8] = [
     "host/builtin/Cargo.toml",
     "host/builtin/build.rs",
     "host/builtin/src/lib.rs",
@@ -32,6 +32,7 @@ const NAMED_IN: [&str; 7] = [
     "host/lab/src/campaign/crowd.rs",
     "host/lab/src/campaign/jobs.rs",
     "host/lab/src/campaign/invariants.rs",
+    "host/lab/src/campaign/moves.rs",
 ];
 
 fn root() -> PathBuf {

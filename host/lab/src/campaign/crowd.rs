@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use sim::{Faults, Life, Sim};
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use tokio::time::Instant;
+use troupe::control::host_ports::Limits;
 
 /// Every request takes up to this long.
 const LATENCY: Duration = Duration::from_millis(20);
@@ -51,15 +52,24 @@ type FirstPods = Arc<Mutex<BTreeMap<(String, String), Instant>>>;
 pub async fn crowd(jobs: usize, plugins: &Arc<Plugins>) -> Seen {
     let faults = Faults { latency: LATENCY, ..Faults::none() };
     let life = Life::default().rule("*", "run-for", "1h");
-    let sim = Sim::new(sim::Options { kinds: kinds(plugins), life, faults, ..sim::Options::default() });
+    let kinds = kinds(plugins);
+    let sim = Sim::new(sim::Options { kinds: kinds.clone(), life, faults, ..sim::Options::default() });
     for namespace in ["crowd", "quiet"] {
         sim.create(json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": namespace } }));
     }
     let _running = sim.start();
     let first = first_pods(&sim);
-    let (plugins, config, tally) = (Arc::clone(plugins), Config::default(), Tally::default());
-    let hosts =
-        Hosts::start(Program { sim: sim.clone(), plugins, config, seed: 1, two: false, delivers: false, tally });
+    let hosts = Hosts::start(Program {
+        sim: sim.clone(),
+        plugins: Arc::clone(plugins),
+        config: Config::default(),
+        kinds,
+        host_ports: Limits::default(),
+        seed: 1,
+        two: false,
+        delivers: false,
+        tally: Tally::default(),
+    });
     while !hosts.are_ready() {
         tokio::time::sleep(PAUSE).await;
     }

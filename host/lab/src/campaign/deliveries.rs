@@ -7,7 +7,9 @@ use super::{
     draw::Draw,
     hosts::is_host,
     jobs::{Config, PLUGIN_OF_ONE_POD, PLUGINS},
+    moves::{self, Move},
     neighbours::{self, ODD},
+    reports::{refused_stages, says_something_new},
     scaled::TIGHT,
     tally::Tally,
     workload::{BUSY, DOOMED, QUIET},
@@ -95,6 +97,8 @@ pub(super) struct Deliveries {
     misconfigures: bool,
     /// Jobs of [`OUTSIDE`](neighbours::OUTSIDE), each so long after the plugin serves first, which may not serve them.
     pub(super) outsiders: Vec<(Duration, Deed)>,
+    /// A kind that moves to a Plugin of another name beside it.
+    pub(super) moves: Option<Move>,
     /// How long after each step a host crashes, if it does.
     pub(super) crashes_after: Option<Duration>,
     /// When hosts said something new of the Plugin; clones share it.
@@ -161,8 +165,8 @@ impl Deliveries {
             spec["config"] = config;
         }
         let (narrows, misconfigures, outsiders) = (false, false, vec![]);
-        let (crashes_after, said) = (None, Arc::default());
-        Self { framework, spec, steps, migrates, narrows, misconfigures, outsiders, crashes_after, said }
+        let (moves, crashes_after, said) = (None, None, Arc::default());
+        Self { framework, spec, steps, migrates, narrows, misconfigures, outsiders, moves, crashes_after, said }
     }
 
     /// The same; in some seeds what is tried serves while hosts still crash.
@@ -205,6 +209,11 @@ impl Deliveries {
         self
     }
 
+    /// The same; in some seeds a kind of its own moves from one Plugin to another.
+    pub(super) fn moving(self, draw: &mut Draw) -> Self {
+        Self { moves: draw.one_in(16).then(|| Move::drawn(draw)), ..self }
+    }
+
     /// The same; in some seeds a host crashes soon after each step.
     pub(super) fn crashing(self, draw: &mut Draw) -> Self {
         Self { crashes_after: draw.one_in(8).then(|| draw.ms(0, CRASHES_WITHIN_MS)), ..self }
@@ -241,7 +250,8 @@ impl Deliveries {
     /// Digests that jobs may be planned by.
     pub(super) fn digests(&self) -> BTreeSet<String> {
         let offered = MARKS.map(|mark| source::digest(&another(self.framework, mark)));
-        Plugins::built_in_digests().chain(offered).map(|digest| digest.to_string()).collect()
+        let of_moves = self.moves.iter().flat_map(|_| moves::digests());
+        Plugins::built_in_digests().chain(offered).map(|digest| digest.to_string()).chain(of_moves).collect()
     }
 
     /// Does all of it, each at its time.
@@ -257,7 +267,13 @@ impl Deliveries {
             }
         });
         let outsiders = std::mem::take(&mut self.outsiders);
-        tokio::join!(self.take_steps(&sim, &tally), self.submit_once_it_serves(outsiders, &sim, &tally));
+        let of_move = grants(plugins, PLUGIN_OF_ONE_POD, &Value::Null);
+        let moves = async {
+            if let Some(moves) = &self.moves {
+                moves.play(&sim, &of_move, &tally).await;
+            }
+        };
+        tokio::join!(self.take_steps(&sim, &tally), self.submit_once_it_serves(outsiders, &sim, &tally), moves);
     }
 
     /// Submits them unless nothing that is delivered serves before the last step. What comes with the host serves all
@@ -362,18 +378,15 @@ impl Deliveries {
 
     /// Creates the Plugin, if it is not there.
     fn has_plugin(&self, sim: &Sim, spec: &Value) {
-        let metadata = json!({ "name": self.framework });
-        let plugin = json!({ "apiVersion": API, "kind": "Plugin", "metadata": metadata, "spec": spec });
-        let _ = sim.try_create(plugin);
+        let _ = sim.try_create(plugin(self.framework, spec));
     }
 
     /// Has the source contain these bytes.
     fn put(&self, sim: &Sim, wasm: &[u8]) {
-        let data = json!({ source::KEY: STANDARD.encode(wasm) });
-        let metadata = json!({ "name": self.framework, "namespace": NAMESPACE });
-        let map = json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "binaryData": data });
+        let map = source_of(self.framework, wasm);
+        let patch = json!({ "binaryData": map["binaryData"] });
         if sim.try_create(map).is_err() {
-            let _ = sim.patch("v1", "ConfigMap", NAMESPACE, self.framework, json!({ "binaryData": data }));
+            let _ = sim.patch("v1", "ConfigMap", NAMESPACE, self.framework, patch);
         }
     }
 
@@ -440,33 +453,16 @@ fn under_way<'a>(steps: &[(Timestamp, &'a Step)], said: &[Timestamp], when: Time
     (when < at + JUST_AFTER || answer.is_some_and(|answer| when < *answer)).then_some(step)
 }
 
-/// With this write a host says something new of what is delivered to the Plugin of this name. How many jobs there are, and
-/// how a candidate answers for them, is not of that.
-fn says_something_new(write: &Write, plugin: &str) -> bool {
-    let is_of_it = write.kind == "Plugin" && write.name == plugin && is_host(&write.actor);
-    let said = |object: &Value| {
-        let (status, candidate) = (&object["status"], &object["status"]["candidate"]);
-        let of_source = ["observedGeneration", "digest", "lastError"].map(|field| status[field].clone());
-        (of_source, ["digest", "state"].map(|field| candidate[field].clone()))
-    };
-    let after = write.after.as_deref().filter(|_| is_of_it).map(said);
-    after.is_some() && after != write.before.as_deref().map(said)
+/// A Plugin of this name.
+pub(super) fn plugin(name: &str, spec: &Value) -> Value {
+    json!({ "apiVersion": API, "kind": "Plugin", "metadata": { "name": name }, "spec": spec })
 }
 
-/// The conditions by which a host refuses, with this write, what a Plugin offers.
-fn refused_stages(write: &Write) -> Vec<String> {
-    let Some(after) = write.after.as_ref().filter(|_| write.kind == "Plugin" && is_host(&write.actor)) else {
-        return vec![];
-    };
-    let refused = |plugin: &Value| -> BTreeSet<String> {
-        let conditions = plugin["status"]["conditions"].as_array().into_iter().flatten();
-        let stages =
-            conditions.filter(|of| ["Fetched", "Compiled", "Accepted"].iter().any(|stage| of["type"] == *stage));
-        let words = |of: &Value| format!("delivery: a host refuses ({})", of["reason"].as_str().unwrap_or_default());
-        stages.filter(|of| of["status"] == "False").map(words).collect()
-    };
-    let before = write.before.as_deref().map(refused).unwrap_or_default();
-    refused(after).difference(&before).cloned().collect()
+/// The source of a Plugin of this name: a ConfigMap with these bytes.
+pub(super) fn source_of(name: &str, wasm: &[u8]) -> Value {
+    let data = json!({ source::KEY: STANDARD.encode(wasm) });
+    let metadata = json!({ "name": name, "namespace": NAMESPACE });
+    json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "binaryData": data })
 }
 
 fn grants(plugins: &Plugins, framework: &str, config: &Value) -> Grants {
@@ -521,29 +517,5 @@ mod tests {
         assert!([10, 12, 19].map(into).iter().all(|step| *step == Some(offer.what())));
         assert!([40, 42].map(into).iter().all(|step| *step == Some(deletion.what())));
         assert_eq!(into(43), None, "nothing is said of it");
-    }
-
-    #[test]
-    fn a_host_that_counts_jobs_says_nothing_new_of_a_delivery() {
-        let status = |digest: &str, jobs: u32| {
-            let candidate = json!({ "digest": "b", "state": "Shadow", "live": { "passes": jobs } });
-            Some(Arc::new(json!({ "status": { "digest": digest, "jobs": jobs, "candidate": candidate } })))
-        };
-        let write = |actor: &str, name: &str, digest: &str| Write {
-            actor: actor.into(),
-            group: "troupe.dev".into(),
-            kind: "Plugin".into(),
-            namespace: String::new(),
-            name: name.into(),
-            before: status("a", 1),
-            after: status(digest, 2),
-            sent: None,
-            version: 1,
-            at: Timestamp::UNIX_EPOCH,
-        };
-        let is_new = |write: Write| says_something_new(&write, "paddle");
-        assert!(is_new(write(HOST, "paddle", "b")));
-        assert!(!is_new(write(HOST, "paddle", "a")), "there are more jobs, and more passes were compared");
-        assert!(!is_new(write(HOST, "mpi", "b")) && !is_new(write("user", "paddle", "b")));
     }
 }

@@ -4,7 +4,7 @@
 use super::{deliveries::Deliveries, jobs::Config, tally::Tally};
 use jiff::SignedDuration;
 use sandbox::Plugins;
-use sim::{Crash, RequestRecord, Sim};
+use sim::{Crash, Kind, RequestRecord, Sim};
 use std::{
     sync::{
         Arc,
@@ -16,6 +16,7 @@ use tokio::task::JoinHandle;
 use troupe::{
     clock::Clock,
     control::{
+        host_ports::Limits,
         lease::{Election, LeaseName, WriteGate},
         operator::{Ended, Operator, Options},
         reconcile::Context,
@@ -50,6 +51,10 @@ pub(super) struct Program {
     pub(super) sim: Sim,
     pub(super) plugins: Arc<Plugins>,
     pub(super) config: Config,
+    /// The kinds of job there are.
+    pub(super) kinds: Vec<Kind>,
+    /// The ports of the nodes that jobs may hold.
+    pub(super) host_ports: Limits,
     pub(super) seed: u64,
     /// Two take turns.
     pub(super) two: bool,
@@ -144,8 +149,12 @@ impl Hosts {
     /// Ends them all. S14: the queues of those that still run keep nothing of jobs that are gone.
     pub(super) fn end(mut self) -> Over {
         let running = std::mem::take(&mut self.running);
-        let kinds = super::kinds(&self.program.plugins);
-        let jobs = kinds.iter().map(|kind| self.program.sim.list(&kind.api_version(), &kind.kind, "").len()).sum();
+        let jobs = self
+            .program
+            .kinds
+            .iter()
+            .map(|kind| self.program.sim.list(&kind.api_version(), &kind.kind, "").len())
+            .sum();
         let kept = running
             .iter()
             .filter(|host| !host.task.is_finished())
@@ -190,7 +199,8 @@ impl Program {
             Election::new(client.clone(), lease, clock.clone(), gate)
         });
         let delivery = self.delivers.then(Deliveries::options);
-        let options = Options { election, delivery, ..Options::alone(clock, bytes) };
+        let host_ports = self.host_ports.clone();
+        let options = Options { election, delivery, host_ports, ..Options::alone(clock, bytes) };
         let mut operator = Operator::new(client, self.plugins(), options);
         let context = operator.context();
         Host { actor, task: tokio::spawn(async move { operator.run(std::future::pending()).await }), context }

@@ -235,6 +235,11 @@ pub(super) fn of_roles(name: &str, params: JobParams<'_>, roles: &Value, lives: 
     Job { manifest, lives, outcome: outcome(false), is_restarted: false, suspend: None }
 }
 
+/// A role with so many pods of which nothing is asked.
+pub(super) fn bare_role(replicas: u32) -> Value {
+    json!({ "replicas": replicas, "template": { "spec": { "containers": [{ "name": "main", "image": "x" }] } } })
+}
+
 /// A job that wants more pods than a job may have.
 pub(super) fn oversized(draw: &mut Draw, namespace: &str, number: u32) -> Value {
     let mut worker = role(draw, false);
@@ -257,12 +262,15 @@ pub(super) const PLUGIN_OF_ONE_POD: &str = "paddle";
 
 /// A job of one pod, which has its own address (`PodIP`) or ports of its node (`Host`).
 pub(super) fn of_one_pod(namespace: &str, name: &str, intranet: &str) -> Value {
-    let container = json!({ "name": "main", "image": "x" });
-    let worker = json!({ "replicas": 1, "template": { "spec": { "containers": [container] } } });
+    of_pods(namespace, name, intranet, 1)
+}
+
+/// The same with so many pods.
+pub(super) fn of_pods(namespace: &str, name: &str, intranet: &str, pods: u32) -> Value {
     json!({
         "apiVersion": "batch.paddlepaddle.org/v1", "kind": "PaddleJob",
         "metadata": { "name": name, "namespace": namespace },
-        "spec": { "intranet": intranet, "worker": worker },
+        "spec": { "intranet": intranet, "worker": bare_role(pods) },
     })
 }
 

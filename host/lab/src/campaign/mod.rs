@@ -16,8 +16,10 @@ mod jobs;
 mod liars;
 mod lists;
 mod modes;
+mod moves;
 mod neighbours;
 mod outages;
+mod reports;
 mod restarts;
 mod scaled;
 mod tally;
@@ -40,6 +42,7 @@ use hosts::{Hosts, Over, Program, is_host};
 use invariants::Invariants;
 use jiff::SignedDuration;
 use jobs::Job;
+pub use moves::of_poodles;
 use outages::{Outage, RESCUE};
 use sandbox::{Executor, LARGEST_COMPONENT, Limits, LoadError, Plugins};
 use serde_json::json;
@@ -235,7 +238,10 @@ impl Course {
                 .misconfigured(&mut Draw::new(seed, "bad settings"))
                 .confined(&mut Draw::new(seed, "narrow grants"))
                 .crashing(&mut Draw::new(seed, "crash in delivery"))
+                .moving(&mut Draw::new(seed, "a moving kind"))
         });
+        let moves = deliveries.as_ref().and_then(|deliveries| deliveries.moves.as_ref());
+        let workload = workload.with(moves.iter().flat_map(|moves| moves.jobs()));
         let mut draw = Draw::new(seed, "clock");
         let clock = draw.one_in(6).then(|| {
             let back = draw.ms(1000, 3_600_000);
@@ -254,9 +260,15 @@ impl Course {
         let faulty = if faults == Faults::none() { Duration::ZERO } else { FAULTY };
         let clock_is_set = clock.is_some();
         let mut kinds = kinds(plugins);
-        kinds.push(deliveries::kind());
-        let options =
-            sim::Options { seed, kinds, life: workload.life(lost_nodes.is_some()), faults, ..Default::default() };
+        kinds.extend(deliveries.iter().filter_map(|deliveries| deliveries.moves.as_ref()).map(|_| moves::kind()));
+        let known = kinds.iter().cloned().chain([deliveries::kind()]).collect();
+        let options = sim::Options {
+            seed,
+            kinds: known,
+            life: workload.life(lost_nodes.is_some()),
+            faults,
+            ..Default::default()
+        };
         let (sim, tally) = (Sim::new(options), Tally::default());
         let _running = sim.start();
         let mut crashes = sim.crashes();
@@ -271,6 +283,8 @@ impl Course {
             sim: sim.clone(),
             plugins: plugins.clone(),
             config,
+            kinds,
+            host_ports: workload.host_ports.clone(),
             seed,
             two,
             delivers: deliveries.is_some(),
@@ -348,6 +362,7 @@ impl Course {
         }
         if let Some(deliveries) = deliveries {
             seen.extend(deliveries.unserved(&sim));
+            seen.extend(deliveries.moves.iter().filter_map(|moves| moves.unserved(&sim)));
             seen.extend(deliveries.needless_reads(&sim, reads));
             deliveries.crashes(&sim).iter().for_each(|what| tally.count(what));
         }
@@ -372,6 +387,7 @@ impl Course {
 #[cfg(test)]
 mod tests {
     use super::{deeds::Deed, *};
+    use troupe::control::host_ports::Limits as HostPorts;
 
     /// The seeds that `tests/it/campaign.rs` names, and the last one whose log is compared there.
     const NAMED: [u64; 30] = [
@@ -383,10 +399,12 @@ mod tests {
     #[test]
     fn what_came_later_changes_none_of_the_seeds_that_tests_name() {
         let is_later = |course: &Course| {
-            let delivers_later = |it: &Deliveries| it.crashes_after.is_some() || !it.outsiders.is_empty();
+            let delivers_later =
+                |it: &Deliveries| it.crashes_after.is_some() || !it.outsiders.is_empty() || it.moves.is_some();
             let is_delivered = course.deliveries.as_ref().is_some_and(delivers_later);
             let by_hand = course.workload.deeds.iter().any(|(_, deed)| matches!(deed, Deed::DeleteJobs(_)));
-            is_delivered || by_hand || course.lost_nodes.is_some_and(|every| every != RESCUE)
+            let is_idle = course.workload.host_ports != HostPorts::default();
+            is_delivered || by_hand || is_idle || course.lost_nodes.is_some_and(|every| every != RESCUE)
         };
         let changed: Vec<_> = NAMED.into_iter().filter(|seed| is_later(&Course::drawn(*seed, &[]))).collect();
         assert!(changed.is_empty(), "{changed:?}");

@@ -2,7 +2,7 @@
 
 use super::{deeds::Deed, draw::Draw, jobs};
 use serde_json::{Value, json};
-use std::time::Duration;
+use std::{ops::RangeInclusive, time::Duration};
 
 /// Where they are.
 pub(super) const ODD: &str = "odd";
@@ -12,6 +12,12 @@ pub(super) const OUTSIDE: &str = "outside";
 
 /// Levels of nesting that serde_json refuses to read: its limit is 128.
 const DEEP: usize = 140;
+
+/// So many jobs on ports of the nodes that have pods there is room for, and to spare.
+const BLOCKS: u32 = 16;
+
+/// A range with so few blocks, of 20 ports each.
+pub(super) const FEW_PORTS: RangeInclusive<u32> = 35_000..=35_000 + 20 * BLOCKS - 1;
 
 /// More bytes than a spec may have.
 const HUGE: usize = 300_000;
@@ -33,6 +39,15 @@ pub(super) fn outsiders(draw: &mut Draw) -> Vec<(Duration, Deed)> {
     let what = "not in a namespace that its plugin may serve";
     let job = |number| jobs::of_one_pod(OUTSIDE, &format!("outsider-{number}"), "PodIP");
     let mut jobs: Vec<_> = (0..24).map(|number| (draw.ms(0, 300), Deed::SubmitOdd(what, job(number)))).collect();
+    jobs.sort_by_key(|(at, _)| *at);
+    jobs
+}
+
+/// So many jobs, none of which has a pod, that blocks of ports for all of them would be all that [`FEW_PORTS`] has.
+pub(super) fn idle(draw: &mut Draw) -> Vec<(Duration, Deed)> {
+    let what = "no pods, on ports of the nodes";
+    let job = |number| jobs::of_pods(ODD, &format!("idle-{number}"), "Host", 0);
+    let mut jobs: Vec<_> = (0..BLOCKS).map(|number| (draw.ms(0, 1000), Deed::SubmitOdd(what, job(number)))).collect();
     jobs.sort_by_key(|(at, _)| *at);
     jobs
 }

@@ -6,14 +6,17 @@ use super::{
     gangs,
     guests::Guest,
     history::History,
-    jobs::{Config, FRAMEWORKS, Job, JobParams, indexed},
-    modes, neighbours, scaled,
+    jobs::{self, Config, FRAMEWORKS, Job, JobParams, indexed},
+    modes,
+    neighbours::{self, FEW_PORTS},
+    scaled,
     tally::Tally,
 };
 use serde_json::{Value, json};
 use sim::{Life, RequestRecord, Sim};
 use std::{collections::BTreeSet, time::Duration};
 use tokio::task::JoinSet;
+use troupe::control::host_ports::Limits;
 
 /// Nobody interferes with the jobs here.
 pub(super) const QUIET: &str = "quiet";
@@ -24,12 +27,17 @@ pub(super) const BUSY: &str = "busy";
 /// This namespace is deleted while its jobs run.
 pub(super) const DOOMED: &str = "doomed";
 
+/// A job, and what its user does.
+pub(super) type Scripted = (Job, Vec<(Duration, Deed)>);
+
 /// What users do, and when.
 #[derive(Debug, Clone)]
 pub(super) struct Workload {
     pub(super) jobs: Vec<Job>,
     pub(super) deeds: Vec<(Duration, Deed)>,
     pub(super) config: Config,
+    /// The ports of the nodes that jobs may hold.
+    pub(super) host_ports: Limits,
 }
 
 impl Workload {
@@ -37,7 +45,7 @@ impl Workload {
     pub(super) fn drawn(seed: u64, calm: bool, guests: &[Guest]) -> Self {
         let mut draw = Draw::new(seed, "jobs");
         let config = Config::drawn(&mut draw, gangs::scheduler(seed));
-        let mut workload = Self { jobs: vec![], deeds: vec![], config };
+        let mut workload = Self { jobs: vec![], deeds: vec![], config, host_ports: Limits::default() };
         for number in 0..2 {
             workload.submit(&mut draw, JobParams { namespace: QUIET, number, sound: calm, is_edited: false });
         }
@@ -54,13 +62,23 @@ impl Workload {
             workload.deeds.extend(gangs::deeds(seed, workload.config.gang_scheduler, &busy));
             workload.others(&mut Draw::new(seed, "others"));
             workload.oversized(&mut Draw::new(seed, "oversized"));
-            for (job, deeds) in [scaled::swapped(seed), scaled::shrunk(seed, BUSY)].into_iter().flatten() {
-                workload.jobs.push(job);
-                workload.deeds.extend(deeds);
-            }
+            workload.idle(&mut Draw::new(seed, "jobs without pods"));
+            [scaled::swapped(seed), scaled::shrunk(seed, BUSY)].into_iter().flatten().for_each(|it| workload.add(it));
         }
         workload.deeds.sort_by_key(|(at, _)| *at);
         workload
+    }
+
+    /// The same and these jobs.
+    pub(super) fn with(mut self, jobs: impl IntoIterator<Item = Scripted>) -> Self {
+        jobs.into_iter().for_each(|it| self.add(it));
+        self.deeds.sort_by_key(|(at, _)| *at);
+        self
+    }
+
+    fn add(&mut self, (job, deeds): Scripted) {
+        self.jobs.push(job);
+        self.deeds.extend(deeds);
     }
 
     /// A namespace that ends, and one that does everything wrong.
@@ -82,6 +100,19 @@ impl Workload {
             for (what, job) in neighbours::oversized(draw) {
                 self.deeds.push((draw.ms(0, 5000), Deed::SubmitOdd(what, job)));
             }
+        }
+    }
+
+    /// In some seeds there are few ports, and jobs without pods that ask for them all before another job does.
+    fn idle(&mut self, draw: &mut Draw) {
+        if draw.one_in(32) {
+            self.host_ports = Limits::new(FEW_PORTS, None);
+            self.deeds.extend(neighbours::idle(draw));
+            let params = JobParams { namespace: BUSY, number: 9, sound: true, is_edited: true };
+            let lives = vec![["modest-9-worker-*", "run-for", "2s"].map(str::to_owned)];
+            let spec = json!({ "intranet": "Host", "worker": jobs::bare_role(1) });
+            let job = jobs::of_roles("modest", params, &spec, lives);
+            self.add((job.clone(), vec![(draw.ms(2000, 5000), Deed::Submit(job.manifest))]));
         }
     }
 

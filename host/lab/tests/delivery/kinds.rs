@@ -1,22 +1,10 @@
 //! Kinds of job that two Plugins want to serve.
 
 use super::{startup::refusal, *};
+use lab::campaign::of_poodles;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 pub(super) const POODLE: &str = "PoodleJob";
-
-/// A component that calls itself so, in as many letters as `paddle` has, and serves a kind that nothing else serves.
-pub(super) fn of_poodles(name: &str) -> Vec<u8> {
-    let named = replaced(&another("paddle", name), b"paddle0.1.0", format!("{name}0.1.0").as_bytes());
-    replaced(&named, b"PaddleJobpaddlejobs", b"PoodleJobpoodlejobs")
-}
-
-/// The bytes with others in the only place that has these.
-fn replaced(bytes: &[u8], old: &[u8], new: &[u8]) -> Vec<u8> {
-    let places: Vec<_> = (0..bytes.len()).filter(|at| bytes[*at..].starts_with(old)).collect();
-    let [at] = places[..] else { panic!("{} places", places.len()) };
-    [&bytes[..at], new, &bytes[at + old.len()..]].concat()
-}
 
 impl Stage {
     pub(super) async fn submit_poodle(&self, name: &str) {

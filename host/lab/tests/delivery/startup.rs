@@ -209,7 +209,7 @@ async fn settings_that_cannot_be_read_at_first_are_asked_for_again_before_any_pa
 // The pods of a kind that nothing else serves are listed together with those of other kinds, before it is known.
 #[tokio::test(start_paused = true)]
 async fn pods_of_a_kind_that_is_loaded_late_are_seen() {
-    let (component, is_silent) = (kinds::of_poodles("poodla"), Arc::new(AtomicBool::new(false)));
+    let (component, is_silent) = (campaign::of_poodles("poodla"), Arc::new(AtomicBool::new(false)));
     let archived = kept(&component);
     let reads = move |request: &Request<Body>| request.uri().path().ends_with(&archived);
     let objects = vec![map("poodla", &component), plugin("poodla", &grants("paddle"))];
