@@ -8,7 +8,7 @@ const SEEDS: u64 = 1000;
 
 /// Seeds on which earlier code failed, and how; each was seen to fail again with the defect put back, in the campaign of
 /// that time.
-const ONCE_FAILED: [(u64, &str); 29] = [
+const ONCE_FAILED: [(u64, &str); 30] = [
     (2, "a candidate that was refused switched off what it was to replace"),
     (3, "the queue kept an entry for each job that was gone"),
     (4, "a name in a spec or a status that serde_json keeps for itself made the host panic, and not for its job alone"),
@@ -49,6 +49,11 @@ const ONCE_FAILED: [(u64, &str); 29] = [
         25_318,
         "a launcher that succeeded failed its job: a list lacked it, and the watch that was about to show its end was not \
          awaited",
+    ),
+    (
+        63_233,
+        "a time to live that a user wrote after the end never counted: the job had been planned by bytes that were not \
+         loaded any more",
     ),
     (70_168, "more pods ran than may run at once: the answer to the creation of one was lost, and another was made"),
 ];

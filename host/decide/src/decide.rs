@@ -44,7 +44,7 @@ pub fn decide(snapshot: &Snapshot, answer: &Answer) -> Decision {
     match (answer, &snapshot.ledger.finished) {
         (Answer::Judged { plan, .. }, _) => Standing::of(snapshot, plan).decide(answer),
         // Its user may have asked for another time to live in the edit, and no plan says so.
-        (Answer::Rejected(_) | Answer::Faulted(_), Some(finished)) if over::was_edited(snapshot, finished) => {
+        (Answer::Rejected(_) | Answer::Faulted(_), Some(finished)) if finished.was_edited(snapshot.job.generation) => {
             let over = over::over(snapshot, &Finished { delete_at: None, ..finished.clone() });
             match answer {
                 Answer::Faulted(fault) => Decision { wake: over.wake.min(again(snapshot, fault)), ..over },
@@ -75,7 +75,7 @@ impl Standing<'_> {
 fn after_the_end(standing: &Standing<'_>, finished: &Finished, verdict: &Verdict) -> Decision {
     let Standing { snapshot, plan, .. } = standing;
     // An edit is acted on only from a snapshot whose ledger holds the new policy.
-    let decision = if over::was_edited(snapshot, finished) {
+    let decision = if finished.was_edited(snapshot.job.generation) {
         Decision::without_report(vec![], Wake::OnChange)
     } else {
         over::over(snapshot, finished)

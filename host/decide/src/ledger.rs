@@ -168,6 +168,20 @@ pub struct Finished {
     pub delete_at: Option<Timestamp>,
 }
 
+impl Finished {
+    /// Returns whether a job of this generation was edited after its end, so that its policy may be another.
+    #[must_use]
+    pub fn was_edited(&self, generation: i64) -> bool {
+        self.generation.is_some_and(|planned| planned != generation)
+    }
+
+    /// Returns whether a plugin is asked about a job of this generation: it was edited, or its pods are still counted.
+    #[must_use]
+    pub fn needs_plan(&self, generation: i64) -> bool {
+        self.counting || self.was_edited(generation)
+    }
+}
+
 /// A block of consecutive host ports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostPorts {

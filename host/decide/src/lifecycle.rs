@@ -4,7 +4,7 @@ use crate::{
     Snapshot,
     decide::decide,
     decision::{Action, Decision, Wake},
-    over::{over, was_edited},
+    over::over,
     plan::{Answer, Rejection},
 };
 
@@ -32,7 +32,7 @@ pub fn triage(snapshot: &Snapshot) -> Triage {
             let answer = Answer::Rejected(Rejection::Invalid(vec![error.clone()]));
             Triage::Settled(decide(snapshot, &answer))
         }
-        (Some(finished), None) if !finished.counting && !was_edited(snapshot, finished) => {
+        (Some(finished), None) if !finished.needs_plan(snapshot.job.generation) => {
             Triage::Settled(over(snapshot, finished))
         }
         (_, None) => Triage::NeedsPlan,

@@ -170,8 +170,11 @@ impl Delivery {
         let is_due = |(digest, again): &(&Digest, &Again)| again.at <= now && !self.is_sought_now(digest);
         let due: Vec<_> = self.sought.iter().filter(is_due).map(|(digest, _)| digest.clone()).collect();
         for digest in due {
-            let is_active = is_active(&self.shared.statuses(), &digest);
-            if is_active || !census::keys_pinned_to(&self.shared.handles.stores, &digest).is_empty() {
+            let Handles { stores, wanted, .. } = &*self.shared.handles;
+            let is_needed = is_active(&self.shared.statuses(), &digest)
+                || wanted.has(&digest)
+                || !census::keys_pinned_to(stores, &digest).is_empty();
+            if is_needed {
                 self.seek(&digest);
             } else {
                 self.sought.remove(&digest);

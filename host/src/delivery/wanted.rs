@@ -42,6 +42,11 @@ impl Wanted {
         }
     }
 
+    /// Returns whether jobs wait for this one.
+    pub(super) fn has(&self, digest: &Digest) -> bool {
+        self.waiting.lock().jobs.contains_key(digest)
+    }
+
     /// The jobs that wait for this one, which wait no longer. Nobody has asked for it until one of them does so again.
     pub(super) fn settle(&self, digest: &Digest) -> BTreeSet<JobKey> {
         let mut waiting = self.waiting.lock();

@@ -10,7 +10,7 @@ use crate::{
 };
 use decide::{
     Digest, RecordedDigest,
-    ledger::Ledger,
+    ledger::{Finished, Ledger},
     plan::{ChildKind, Descriptor, Fault, JobKind, OwnedBy, Queueing},
     snapshot::Job,
     workload::{CLASSES, Class, WORKLOADS},
@@ -312,8 +312,7 @@ impl Layout {
     }
 
     /// Returns the digest that plans the job: the one in the ledger; if the status was never written, the one that its
-    /// children name; else the one for new jobs. For a job that has ended, the digest in the ledger need not be loaded; if
-    /// it is, and may not plan the kind, nobody plans the job.
+    /// children name; else the one for new jobs.
     ///
     /// Everybody who may write a job's status may write any digest there. Therefore only a digest that the host has
     /// accepted for the kind plans the job. A digest that was never accepted holds the job, since its pods may be
@@ -333,10 +332,8 @@ impl Layout {
             RecordedDigest::None | RecordedDigest::Invalid(_) => None,
         };
         let Some(digest) = named else { return self.planner_of_new(kind, job) };
-        if ledger.finished.is_some() {
-            // A plugin is asked about a job that has ended, too, while its pods are counted or once it was edited.
-            let may_plan = !self.revisions.contains_key(&digest) || self.may_have_planned(kind, &digest);
-            return if may_plan { Planner::Digest(digest) } else { Planner::Nobody };
+        if let Some(finished) = &ledger.finished {
+            return self.planner_after_the_end(kind, job, finished, digest);
         }
         match self.state_of(kind, &digest) {
             DigestState::Plans => Planner::Digest(digest),
@@ -344,6 +341,19 @@ impl Layout {
             DigestState::Lost(why) => Planner::lost(Some(digest), why),
             DigestState::Stranger => Planner::Held(Some(digest.clone()), Fault::NotAccepted { digest }),
             DigestState::Ignored => self.planner_of_new(kind, job),
+        }
+    }
+
+    /// Returns the digest that plans a job that has ended: the one in the ledger. It need not be loaded while nobody asks
+    /// it. If a plan is needed, it is loaded; if it cannot be, the digest for new jobs says what an edit means, such as
+    /// another time to live. Nobody plans the job if the digest is loaded and may not plan the kind.
+    fn planner_after_the_end(&self, kind: &GroupKind, job: &Job, finished: &Finished, digest: Digest) -> Planner {
+        match self.state_of(kind, &digest) {
+            DigestState::Stranger | DigestState::Ignored if self.revisions.contains_key(&digest) => Planner::Nobody,
+            _ if job.deleting || !finished.needs_plan(job.generation) => Planner::Digest(digest),
+            DigestState::Plans => Planner::Digest(digest),
+            DigestState::Absent => Planner::Loading(digest),
+            DigestState::Lost(_) | DigestState::Stranger | DigestState::Ignored => self.planner_of_new(kind, job),
         }
     }
 

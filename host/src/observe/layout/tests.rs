@@ -174,21 +174,22 @@ fn a_digest_that_serves_other_kinds_or_is_none_counts_as_nothing() {
     assert!(!layout.may_have_planned(&play(), &gone()));
 }
 
+fn finished() -> Finished {
+    Finished {
+        at: Timestamp::UNIX_EPOCH,
+        generation: None,
+        outcome: Outcome::Succeeded,
+        clean: Clean::Keep,
+        clean_is_final: false,
+        counting: false,
+        clean_kinds: BTreeSet::new(),
+        delete_at: None,
+    }
+}
+
 #[test]
 fn a_job_that_has_ended_stays_with_what_its_ledger_names_whatever_that_is() {
-    let ended = |ledger| Ledger {
-        finished: Some(Finished {
-            at: Timestamp::UNIX_EPOCH,
-            generation: None,
-            outcome: Outcome::Succeeded,
-            clean: Clean::Keep,
-            clean_is_final: false,
-            counting: false,
-            clean_kinds: BTreeSet::new(),
-            delete_at: None,
-        }),
-        ..ledger
-    };
+    let ended = |ledger| Ledger { finished: Some(finished()), ..ledger };
     let nonsense = Ledger { digest: RecordedDigest::Invalid("nonsense".into()), ..Ledger::default() };
     assert_eq!(planner(&layout(), &ended(pinned(&gone())), None), Planner::Digest(gone()));
     assert_eq!(planner(&layout(), &ended(nonsense), None), Planner::Nobody);
@@ -201,6 +202,35 @@ fn a_job_that_has_ended_stays_with_what_its_ledger_names_whatever_that_is() {
         assert_eq!(planner(&layout, &ended(pinned(&foreign)), None), Planner::Nobody);
     }
     assert_eq!(planner(&layout, &ended(pinned(&one())), None), Planner::Digest(one()));
+}
+
+// Seed 63233 of the campaign: the time to live that a user wrote after the end never counted, once the digest was unloaded.
+#[test]
+fn a_job_that_was_edited_after_its_end_has_its_digest_loaded_or_is_planned_by_another() {
+    let mut layout = layout();
+    layout.add(&operas(), &two());
+    keep(&mut layout, &gone(), "Play.example.com");
+    let generation = job("u", &[]).generation;
+    let edited = Finished { generation: Some(generation - 1), ..finished() };
+    let counted = Finished { counting: true, ..finished() };
+    let planned = |layout: &Layout, finished: &Finished, digest: &Digest| {
+        planner(layout, &Ledger { finished: Some(finished.clone()), ..pinned(digest) }, None)
+    };
+    for finished in [&edited, &counted] {
+        assert_eq!(planned(&layout, finished, &gone()), Planner::Loading(gone()));
+        assert_eq!(planned(&layout, finished, &one()), Planner::Digest(one()));
+        assert_eq!(planned(&layout, finished, &two()), Planner::Nobody, "it serves another kind");
+        // Its bytes were released a day after the last job that needed them.
+        assert_eq!(planned(&layout, finished, &digest("released")), Planner::Digest(one()));
+    }
+    let unedited = Finished { generation: Some(generation), ..finished() };
+    assert_eq!(planned(&layout, &unedited, &gone()), Planner::Digest(gone()), "nobody asks it");
+    let deleting = Job { deleting: true, ..job("u", &[]) };
+    let ledger = Ledger { finished: Some(edited.clone()), ..pinned(&gone()) };
+    assert_eq!(layout.planner(&play(), &deleting, &ledger, || None), Planner::Digest(gone()), "nor here");
+
+    layout.record_lost(&gone(), "its bytes are not there");
+    assert_eq!(planned(&layout, &edited, &gone()), Planner::Digest(one()));
 }
 
 #[test]
