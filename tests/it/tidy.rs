@@ -29,10 +29,10 @@ const NAMED_IN: [&str; 8] = [
     "host/builtin/build.rs",
     "host/builtin/src/lib.rs",
     "host/lab/src/manifest.rs",
+    "host/lab/src/campaign/components.rs",
     "host/lab/src/campaign/crowd.rs",
     "host/lab/src/campaign/jobs.rs",
     "host/lab/src/campaign/invariants.rs",
-    "host/lab/src/campaign/moves.rs",
 ];
 
 fn root() -> PathBuf {

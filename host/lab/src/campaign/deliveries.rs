@@ -3,6 +3,7 @@
 
 use super::{
     HOST,
+    components::{another, plugin, source_of},
     deeds::Deed,
     draw::Draw,
     hosts::is_host,
@@ -14,7 +15,6 @@ use super::{
     tally::Tally,
     workload::{BUSY, DOOMED, QUIET},
 };
-use base64::{Engine, engine::general_purpose::STANDARD};
 use decide::grants::Grants;
 use jiff::Timestamp;
 use parking_lot::Mutex;
@@ -36,30 +36,6 @@ pub(super) const API: &str = "troupe.dev/v1alpha1";
 pub(super) fn unused(sim: &Sim) -> usize {
     let is_marked = |map: &&Value| !map["metadata"]["annotations"]["troupe.dev/unused-since"].is_null();
     sim.list("v1", "ConfigMap", NAMESPACE).iter().filter(is_marked).count()
-}
-
-/// The same component under another digest: with one more custom section.
-///
-/// # Panics
-/// The mark has more than 100 bytes.
-#[must_use]
-pub fn marked(wasm: &[u8], mark: &str) -> Vec<u8> {
-    let mut wasm = wasm.to_vec();
-    let name = b"mark";
-    let size = |bytes: usize| u8::try_from(bytes).ok().filter(|bytes| *bytes <= 105).expect("marks are short");
-    wasm.extend([0, size(1 + name.len() + mark.len()), size(name.len())]);
-    wasm.extend(name);
-    wasm.extend(mark.as_bytes());
-    wasm
-}
-
-/// The built-in component for this framework under another digest.
-///
-/// # Panics
-/// None comes with the host.
-#[must_use]
-pub fn another(framework: &str, mark: &str) -> Vec<u8> {
-    marked(Plugins::built_in(framework).expect("it comes with the host"), mark)
 }
 
 /// At rest, two hosts together read a refused source at most this often in two minutes: it was refused first at least 100 s
@@ -267,10 +243,9 @@ impl Deliveries {
             }
         });
         let outsiders = std::mem::take(&mut self.outsiders);
-        let of_move = grants(plugins, PLUGIN_OF_ONE_POD, &Value::Null);
         let moves = async {
             if let Some(moves) = &self.moves {
-                moves.play(&sim, &of_move, &tally).await;
+                moves.play(&sim, &grants(plugins, PLUGIN_OF_ONE_POD, &Value::Null), &tally).await;
             }
         };
         tokio::join!(self.take_steps(&sim, &tally), self.submit_once_it_serves(outsiders, &sim, &tally), moves);
@@ -451,18 +426,6 @@ fn under_way<'a>(steps: &[(Timestamp, &'a Step)], said: &[Timestamp], when: Time
     let next = steps.get(place + 1).map_or(Timestamp::MAX, |(next, _)| *next);
     let answer = said.iter().find(|said| (at..next).contains(*said));
     (when < at + JUST_AFTER || answer.is_some_and(|answer| when < *answer)).then_some(step)
-}
-
-/// A Plugin of this name.
-pub(super) fn plugin(name: &str, spec: &Value) -> Value {
-    json!({ "apiVersion": API, "kind": "Plugin", "metadata": { "name": name }, "spec": spec })
-}
-
-/// The source of a Plugin of this name: a ConfigMap with these bytes.
-pub(super) fn source_of(name: &str, wasm: &[u8]) -> Value {
-    let data = json!({ source::KEY: STANDARD.encode(wasm) });
-    let metadata = json!({ "name": name, "namespace": NAMESPACE });
-    json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "binaryData": data })
 }
 
 fn grants(plugins: &Plugins, framework: &str, config: &Value) -> Grants {

@@ -149,12 +149,8 @@ impl Hosts {
     /// Ends them all. S14: the queues of those that still run keep nothing of jobs that are gone.
     pub(super) fn end(mut self) -> Over {
         let running = std::mem::take(&mut self.running);
-        let jobs = self
-            .program
-            .kinds
-            .iter()
-            .map(|kind| self.program.sim.list(&kind.api_version(), &kind.kind, "").len())
-            .sum();
+        let Program { sim, kinds, .. } = &self.program;
+        let jobs = kinds.iter().map(|kind| sim.list(&kind.api_version(), &kind.kind, "").len()).sum();
         let kept = running
             .iter()
             .filter(|host| !host.task.is_finished())

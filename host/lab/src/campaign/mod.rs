@@ -1,6 +1,7 @@
 //! Seeded campaigns: the real host and the real plugins on the simulator, under faults and crashes, with invariants
 //! checked after every write. The same seed gives the same log.
 
+mod components;
 mod crowd;
 mod deeds;
 mod deliveries;
@@ -11,6 +12,7 @@ mod gangs;
 mod guests;
 mod history;
 mod hosts;
+mod indexed;
 mod invariants;
 mod jobs;
 mod liars;
@@ -30,9 +32,9 @@ mod workload;
 
 use crate::virtual_time;
 use anyhow::Context;
+pub use components::{another, marked, of_poodles};
 pub use crowd::{Seen, crowd};
 use deliveries::Deliveries;
-pub use deliveries::{another, marked};
 use draw::Draw;
 use ends::End;
 use fencing::Holders;
@@ -42,7 +44,6 @@ use hosts::{Hosts, Over, Program, is_host};
 use invariants::Invariants;
 use jiff::SignedDuration;
 use jobs::Job;
-pub use moves::of_poodles;
 use outages::{Outage, RESCUE};
 use sandbox::{Executor, LARGEST_COMPONENT, Limits, LoadError, Plugins};
 use serde_json::json;

@@ -2,10 +2,11 @@
 //! the first is deleted.
 
 use super::{
+    components::{self, of_poodles},
     deeds::Deed,
-    deliveries::{self, another},
+    deliveries::API,
     draw::Draw,
-    jobs::{self, JobParams, PLUGIN_OF_ONE_POD},
+    jobs::{self, JobParams},
     tally::Tally,
     workload::{BUSY, Scripted},
 };
@@ -73,12 +74,12 @@ impl Move {
             sleep_until(start + *at).await;
             match step {
                 Step::Create(name) => {
-                    sim.create(deliveries::source_of(name, &of_poodles(name)));
+                    sim.create(components::source_of(name, &of_poodles(name)));
                     let spec = json!({ "source": { "configMap": { "name": name } }, "grants": grants });
-                    sim.create(deliveries::plugin(name, &spec));
+                    sim.create(components::plugin(name, &spec));
                 }
                 Step::Delete => {
-                    sim.delete(deliveries::API, "Plugin", "", FIRST).expect("nobody else deletes it");
+                    sim.delete(API, "Plugin", "", FIRST).expect("nobody else deletes it");
                     tally.count("delivery: a kind moves to another Plugin");
                 }
             }
@@ -87,7 +88,7 @@ impl Move {
 
     /// L2: once everything is quiet, the second Plugin serves the kind.
     pub(super) fn unserved(&self, sim: &Sim) -> Option<String> {
-        let plugin = sim.get(deliveries::API, "Plugin", "", SECOND).unwrap_or_default();
+        let plugin = sim.get(API, "Plugin", "", SECOND).unwrap_or_default();
         let serves = plugin["status"]["digest"] == digest(SECOND).as_str();
         (!serves).then(|| format!("L2: {SECOND} does not serve: {}", plugin["status"]))
     }
@@ -105,22 +106,4 @@ pub(super) fn digests() -> [String; 2] {
 
 fn digest(name: &str) -> String {
     source::digest(&of_poodles(name)).to_string()
-}
-
-/// A component that calls itself so and serves a kind that nothing else serves.
-///
-/// # Panics
-/// The name has another length than that of the plugin that it is made of.
-#[must_use]
-pub fn of_poodles(name: &str) -> Vec<u8> {
-    let named = replaced(&another(PLUGIN_OF_ONE_POD, name), b"paddle0.1.0", format!("{name}0.1.0").as_bytes());
-    replaced(&named, b"PaddleJobpaddlejobs", b"PoodleJobpoodlejobs")
-}
-
-/// The bytes with others in the only place that has these.
-fn replaced(bytes: &[u8], old: &[u8], new: &[u8]) -> Vec<u8> {
-    assert_eq!(old.len(), new.len(), "a component says how long its parts are");
-    let places: Vec<_> = (0..bytes.len()).filter(|at| bytes[*at..].starts_with(old)).collect();
-    let [at] = places[..] else { panic!("{} places", places.len()) };
-    [&bytes[..at], new, &bytes[at + old.len()..]].concat()
 }
