@@ -1,12 +1,16 @@
 //! The rights in `deploy/` are those that the host uses, and no more.
 
-use crate::{cluster::deploy, hostile::guest, recording::commands::troupe};
+use crate::{
+    cluster::deploy,
+    hostile::guest,
+    recording::commands::{file, troupe},
+};
 use decide::grants::Grants;
 use install::rbac::{self, Host, Plugin, Policy};
 use lab::campaign;
 use serde_json::{Value, json};
 use sim::RequestRecord;
-use std::{collections::BTreeSet, path::Path, sync::LazyLock};
+use std::{collections::BTreeSet, sync::LazyLock};
 
 /// Rights that no request of a campaign uses: `--install-crds` needs the first two, the admin port of a host in a cluster the
 /// next two, suspending a job and resuming it the next two, the finalizer of an original operator the one after, CronJobs the
@@ -106,15 +110,13 @@ pub(crate) fn is_generated(file: &str, text: &str) {
 
 #[test]
 fn the_policies_are_about_the_kinds_of_a_delivered_plugin_too() {
-    let wasm = Path::new(env!("CARGO_TARGET_TMPDIR")).join("delivered.wasm");
-    std::fs::write(&wasm, guest("")).unwrap();
+    let wasm = file("delivered.wasm", guest(""));
     for (policy, resources) in
         [("ledger", json!(["hostilejobs", "hostilejobs/status"])), ("authors", json!(["hostilejobs"]))]
     {
-        let (well, text) = troupe(&["rbac", "--policy", policy, "--plugin", wasm.to_str().unwrap()]);
-        assert!(well, "{text}");
+        let made = generated(&["--policy", policy, "--plugin", &wasm]);
         let rules = |of: &[Value]| of[0]["spec"]["matchConstraints"]["resourceRules"].as_array().unwrap().clone();
-        let (mut built_in, mut all) = (deploy::documents(&format!("{policy}.yaml")), deploy::parse(&text));
+        let (mut built_in, mut all) = (deploy::documents(&format!("{policy}.yaml")), made);
         let added: Vec<_> = rules(&all).into_iter().filter(|rule| !rules(&built_in).contains(rule)).collect();
         let rule = json!({ "apiGroups": ["example.org"], "apiVersions": ["*"], "operations": ["CREATE", "UPDATE"],
             "resources": resources });
@@ -181,21 +183,26 @@ fn no_rights_are_made_for_a_plugin_that_calls_secrets_by_another_kind() {
     assert!(refused.contains("the plural of ConfigMap of v1 is configmaps, not secrets"), "{refused}");
 }
 
-/// A right to the kind of the component that campaigns deliver.
+/// What `troupe rbac` prints with these arguments.
+fn generated(arguments: &[&str]) -> Vec<Value> {
+    let (well, text) = troupe(&[&["rbac"], arguments].concat());
+    assert!(well, "{text}");
+    deploy::parse(&text)
+}
+
+/// A right to the kind of the component that campaigns deliver, which `deploy/` does not name.
 fn is_of_poodles(right: &str) -> bool {
     right.split([' ', '/']).nth(1) == Some("poodlejobs")
 }
 
 #[test]
-fn the_rights_made_for_a_delivered_kind_are_those_that_the_host_uses_for_it() {
-    let wasm = Path::new(env!("CARGO_TARGET_TMPDIR")).join("poodles.wasm");
-    std::fs::write(&wasm, campaign::of_poodles("poodla")).unwrap();
-    let (well, text) = troupe(&["rbac", "--plugin", wasm.to_str().unwrap()]);
-    assert!(well, "{text}");
-    let (built_in, all) = (deploy::documents("rbac.yaml"), deploy::parse(&text));
+fn the_rights_made_for_a_delivered_kind_are_for_it_alone_and_enough_for_the_host() {
+    let wasm = file("poodles.wasm", campaign::of_poodles("poodla"));
+    let (built_in, all) = (deploy::documents("rbac.yaml"), generated(&["--plugin", &wasm]));
     let (built_in, all) = (allowed(&built_in, "ClusterRole"), allowed(&all, "ClusterRole"));
     let added: BTreeSet<_> = all.difference(&built_in).cloned().collect();
-    assert!(built_in.is_subset(&all) && added.iter().all(|right| is_of_poodles(right)), "{added:?}");
+    assert!(built_in.is_subset(&all), "it lacks {:?}", built_in.difference(&all));
+    assert!(added.iter().all(|right| is_of_poodles(right)), "{added:?}");
     let used: BTreeSet<_> = USED.iter().filter(|right| is_of_poodles(right)).cloned().collect();
     assert!(!used.is_empty(), "no campaign delivers the kind");
     assert!(used.is_subset(&added), "{used:?} of {added:?}");

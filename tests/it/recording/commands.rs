@@ -35,8 +35,8 @@ pub(crate) fn troupe_in(folder: &Path, arguments: &[&str]) -> (bool, String) {
     (output.status.success(), text(output.stdout) + &text(output.stderr))
 }
 
-/// A file of this test run.
-fn file(name: &str, content: impl AsRef<[u8]>) -> String {
+/// The path of a file of this test run, with this content.
+pub(crate) fn file(name: &str, content: impl AsRef<[u8]>) -> String {
     let path: PathBuf = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     fs::write(&path, content).unwrap();
     path.to_str().unwrap().to_owned()
