@@ -2,7 +2,11 @@
 
 use crate::{
     Snapshot,
-    plan::{Answer, Backing, Body, Criterion, EnvEntry, Event, Gate, Object, Piece, Plan, Role, Text, Upkeep},
+    plan::{
+        Answer, Backing, Body, Criterion, EnvEntry, Event, Failure, FailureRule, Gate, Object, Piece, Plan, Role,
+        SecretRecipe, Series, Text, Upkeep,
+    },
+    ranges::Ranges,
     snapshot::{Child, Job, Pod},
 };
 use serde_json::Value;
@@ -36,16 +40,30 @@ pub fn json(value: &Value) -> usize {
 
 /// Estimates the size of a whole plan.
 pub fn plan(plan: &Plan) -> usize {
-    let roles = plan.roles.iter().map(role).sum::<usize>();
-    let objects = plan.objects.iter().map(object).sum::<usize>();
-    let secrets = plan.secrets.iter().map(|secret| 512 + text(&secret.name) + texts(&secret.labels)).sum::<usize>();
-    let criteria = plan.success_criteria.iter().map(criteria).sum::<usize>();
-    size_of::<Plan>() + roles + objects + secrets + criteria + events(&plan.warnings)
+    // Without `..`, here and below: a field that comes later is weighed, or does not compile.
+    let Plan { roles, objects, secrets, series: listed, success_criteria, host_ports: _, policy: _, warnings } = plan;
+    let roles = roles.iter().map(role).sum::<usize>();
+    let objects = objects.iter().map(object).sum::<usize>();
+    let secrets = secrets.iter().map(secret).sum::<usize>();
+    let listed = listed.iter().map(series).sum::<usize>();
+    let criteria = success_criteria.iter().map(criteria).sum::<usize>();
+    size_of::<Plan>() + roles + objects + secrets + listed + criteria + events(warnings)
+}
+
+fn secret(secret: &SecretRecipe) -> usize {
+    let SecretRecipe { key, name, secret_type, labels, private_key, public_key, algorithm: _ } = secret;
+    let words = [key, secret_type, private_key, public_key].map(String::len).iter().sum::<usize>();
+    size_of::<SecretRecipe>() + words + text(name) + texts(labels)
+}
+
+fn series(series: &Series) -> usize {
+    let Series { key, api_version, kind, template_at, labels } = series;
+    let words = [key, api_version, kind, template_at].map(String::len).iter().sum::<usize>();
+    size_of::<Series>() + words + texts(labels)
 }
 
 fn criteria(all: &Vec<Criterion>) -> usize {
-    let ranges = |one: &Criterion| one.indices.parts() * size_of::<(u32, u32)>();
-    size_of_val(all) + all.iter().map(|one| size_of_val(one) + one.role.len() + ranges(one)).sum::<usize>()
+    size_of_val(all) + all.iter().map(|one| size_of_val(one) + one.role.len() + ranges(&one.indices)).sum::<usize>()
 }
 
 /// Estimates the size of a pod of a role: its template with what is filled in.
@@ -58,24 +76,73 @@ pub fn pod_of(role: &Role) -> usize {
 }
 
 fn role(role: &Role) -> usize {
-    let backing = match &role.backing {
+    let Role {
+        name,
+        replicas: _,
+        backing,
+        pod_name,
+        hostname,
+        subdomain,
+        // These three are in `pod_of`.
+        template: _,
+        env: _,
+        fill: _,
+        template_at,
+        labels,
+        success: _,
+        failures,
+        deletion: _,
+        at_once: _,
+        failures_per_replica: _,
+        left_out,
+        on_new_address: _,
+        after,
+        template_hash,
+    } = role;
+    let backing = match backing {
         Backing::Pods => 0,
         Backing::Job(body) => json(body),
     };
-    let names = role.hostname.iter().chain(&role.subdomain).chain([&role.pod_name]).map(text).sum::<usize>();
-    size_of::<Role>() + backing + pod_of(role) + names + filled(&role.labels) + gates(&role.after)
+    let words = name.len() + template_at.as_ref().map_or(0, String::len) + template_hash.len();
+    let names = hostname.iter().chain(subdomain).chain([pod_name]).map(text).sum::<usize>();
+    let rules = failures.iter().map(failure).sum::<usize>();
+    size_of::<Role>()
+        + words
+        + backing
+        + pod_of(role)
+        + names
+        + filled(labels)
+        + rules
+        + ranges(left_out)
+        + gates(after)
+}
+
+fn failure(rule: &FailureRule) -> usize {
+    let about = match &rule.about {
+        Failure::Any => 0,
+        Failure::ExitCodes { container, ranges } => container.len() + size_of_val(&ranges[..]),
+        Failure::NoExitCode { container } => container.len(),
+        Failure::Condition { kind, status } => kind.len() + status.len(),
+    };
+    size_of::<FailureRule>() + about
+}
+
+fn ranges(ranges: &Ranges) -> usize {
+    ranges.parts() * size_of::<(u32, u32)>()
 }
 
 fn object(object: &Object) -> usize {
-    let body = match &object.body {
+    let Object { key, api_version, kind, name, per_pod_of, body, upkeep, after, remove_when } = object;
+    let body = match body {
         Body::Fixed(body, fill) => json(body) + filled(fill),
         Body::Bound => 0,
     };
-    let upkeep = match &object.upkeep {
+    let upkeep = match upkeep {
         Upkeep::Follow(pointers) => pointers.iter().map(|at| TEXT + at.len()).sum(),
         Upkeep::CreateOnly => 0,
     };
-    size_of::<Object>() + 128 + body + upkeep + text(&object.name) + gates(&object.after)
+    let words = [key, api_version, kind].into_iter().chain(per_pod_of).map(String::len).sum::<usize>();
+    size_of::<Object>() + words + body + upkeep + text(name) + gates(after) + size_of_val(&remove_when[..])
 }
 
 fn gates(gates: &[Gate]) -> usize {
@@ -164,13 +231,27 @@ pub fn texts(map: &BTreeMap<String, String>) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testkit;
+    use crate::{plan::Remedy, testkit};
     use serde_json::json;
 
     fn plan_of(env: usize) -> Plan {
         let entry = EnvEntry { container: String::new(), name: "x".repeat(1_000), value: testkit::text(&["JOB", "y"]) };
         let role = testkit::role("worker", 1, testkit::text(&["JOB"]), json!({}));
         testkit::plan(vec![Role { env: vec![entry; env], ..role }])
+    }
+
+    // What a plugin answers may be in any of its parts.
+    #[test]
+    fn the_weight_of_a_plan_includes_rules_of_failures_and_labels_of_series() {
+        let long = "x".repeat(1_000);
+        let about = Failure::Condition { kind: long.clone(), status: long.clone() };
+        let role = testkit::role("worker", 1, testkit::text(&["JOB"]), json!({}));
+        let failures = vec![FailureRule { about, then: Remedy::Keep }; 500];
+        assert!(plan(&testkit::plan(vec![Role { failures, ..role }])) >= 1_000_000);
+        let (key, api_version, kind) = (String::new(), "batch/v1".into(), "Job".into());
+        let labels = (0..1_000).map(|at| (at.to_string(), long.clone())).collect();
+        let series = vec![Series { key, api_version, kind, template_at: String::new(), labels }];
+        assert!(plan(&Plan { series, ..testkit::plan(vec![]) }) >= 1_000_000);
     }
 
     // Variables may hold as much text as a template.
