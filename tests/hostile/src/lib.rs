@@ -77,7 +77,10 @@ impl Framework for Hostile {
                 event_source: "hostile".into(),
                 queueing: Queueing::Host,
             }],
-            children: vec![child("Pod", "pods"), child("ConfigMap", "configmaps")],
+            children: vec![
+                child("Pod", "pods"),
+                child("ConfigMap", if cfg!(feature = "describe-secrets") { "secrets" } else { "configmaps" }),
+            ],
             gangs: false,
             config_schema: "{}".into(),
             reads: vec![],

@@ -194,6 +194,11 @@ fn what_is_no_plugin() -> Vec<Bad> {
         }),
         // Its type is checked when it is loaded, and not when it is first called.
         made("another type of judge", Refused("cannot describe itself"), |it| it.shell = Shell::OtherJudge),
+        bad(
+            "Secrets by the name of another kind",
+            guest("describe-secrets"),
+            Refused("the plural of ConfigMap of v1 is configmaps, not secrets"),
+        ),
         bad("sockets", guest("sockets"), Refused("imports wasi:sockets/")),
         bad("memory64", memory(&[1, 4, 1]), Refused("failed to compile")),
         bad("threads", memory(&[1, 3, 1, 1]), Refused("failed to compile")),
