@@ -12,7 +12,7 @@ use install::crds;
 use kube::{Client, Config, client::ClientBuilder};
 use sandbox::{Bounds, Compiler, Executor, Limits, Plugins};
 use std::{
-    net::{Ipv4Addr, Ipv6Addr},
+    net::{Ipv4Addr, Ipv6Addr, SocketAddr},
     path::PathBuf,
     process::ExitCode,
     sync::Arc,
@@ -100,14 +100,7 @@ fn traces(endpoint: Option<&Endpoint>, share: Option<Share>) -> anyhow::Result<O
 
 /// Binds the admin port. Returns who may read it: everybody on this machine, or users that the API server authorizes.
 async fn admin_port(args: &OperatorArgs, requests: &Requests) -> anyhow::Result<(TcpListener, Access)> {
-    let addresses = match args.admin_address {
-        Some(address) => vec![address],
-        // A machine without IPv6 has no `::`.
-        None if own_namespace().is_some() => {
-            vec![(Ipv6Addr::UNSPECIFIED, 8443).into(), (Ipv4Addr::UNSPECIFIED, 8443).into()]
-        }
-        None => vec![(Ipv4Addr::LOCALHOST, 8080).into()],
-    };
+    let addresses = args.admin_address.map_or_else(|| admin_addresses(own_namespace().is_some()), |it| vec![it]);
     let listener = TcpListener::bind(&addresses[..]).await.with_context(|| {
         let address = addresses.last().map(ToString::to_string).unwrap_or_default();
         format!("the admin port {address} cannot be opened; choose another with --admin-address")
@@ -122,6 +115,16 @@ async fn admin_port(args: &OperatorArgs, requests: &Requests) -> anyhow::Result<
     // A host on standby sends access reviews, too.
     let reviewer = Reviewer::new(client(requests, None).await?);
     Ok((listener, Access::Reviewed(Box::new(reviewer), tls.context("the admin port has no certificate")?)))
+}
+
+/// Where the admin port is by default: the first of these addresses that can be bound.
+fn admin_addresses(is_in_cluster: bool) -> Vec<SocketAddr> {
+    if is_in_cluster {
+        // A machine without IPv6 has no `::`.
+        vec![(Ipv6Addr::UNSPECIFIED, 8443).into(), (Ipv4Addr::UNSPECIFIED, 8443).into()]
+    } else {
+        vec![(Ipv4Addr::LOCALHOST, 8080).into()]
+    }
 }
 
 /// The name of the Lease that all hosts of a cluster share, with a holder identity that no other process has.
@@ -207,4 +210,15 @@ fn seed() -> anyhow::Result<[u8; 32]> {
     std::io::Read::read_exact(&mut source, &mut seed)
         .inspect_err(|error| error!(%error, "failed to read random bytes"))?;
     Ok(seed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_admin_port_is_on_loopback_by_default_unless_the_host_runs_in_a_cluster() {
+        assert!(admin_addresses(false).iter().all(|address| address.ip().is_loopback()));
+        assert!(admin_addresses(true).iter().all(|address| address.ip().is_unspecified()));
+    }
 }
