@@ -66,12 +66,8 @@ fn ignore_what_cannot_run() -> Result<(), Box<dyn Error>> {
     println!("cargo::rerun-if-env-changed=TROUPE_REQUIRE");
     println!("cargo::rerun-if-env-changed=PATH");
     println!("cargo::rerun-if-changed=harness/require.rs");
-    // A program that is installed later changes its folder.
-    let path = env::var_os("PATH").unwrap_or_default();
-    for folder in env::split_paths(&path).filter(|folder| folder.is_dir()) {
-        println!("cargo::rerun-if-changed={}", folder.display());
-    }
     let required = env::var("TROUPE_REQUIRE").unwrap_or_default();
+    let (mut lacks, mut is_something_missing) = (vec![], false);
     for need in require::ALL {
         let name = need.name();
         println!("cargo::rustc-check-cfg=cfg(lacks_{name})");
@@ -80,12 +76,16 @@ fn ignore_what_cannot_run() -> Result<(), Box<dyn Error>> {
             return Err(format!("TROUPE_REQUIRE={required}, but {name} is not possible here: {reason}").into());
         }
         println!("cargo::rustc-cfg=lacks_{name}");
-        if require::is_opt_in(need) {
-            continue;
-        }
-        println!(
-            "cargo::warning=tests that need {name} are ignored: {reason} (TROUPE_REQUIRE={name} makes this an error)"
-        );
+        lacks.push(format!("{name}={reason}"));
+        is_something_missing |= !require::is_opt_in(need);
+    }
+    // The set-up before the first test says so.
+    println!("cargo::rustc-env=TROUPE_LACKS={}", lacks.join(";").replace('\n', " "));
+    // A program that is installed later changes its folder. Where nothing is missing, nobody watches the folders: what is
+    // installed for something else must not have the tests linked again.
+    let path = env::var_os("PATH").unwrap_or_default();
+    for folder in env::split_paths(&path).filter(|folder| is_something_missing && folder.is_dir()) {
+        println!("cargo::rerun-if-changed={}", folder.display());
     }
     Ok(())
 }

@@ -37,9 +37,9 @@ pub struct Chromium {
 }
 
 impl Chromium {
-    /// Installs the browser if it is missing, and starts it with an empty page.
+    /// Starts the browser with an empty page.
     pub async fn start() -> Result<Self> {
-        tokio::task::spawn_blocking(|| packages::install(packages::BROWSER)).await??;
+        tokio::task::spawn_blocking(|| packages::have(packages::BROWSER)).await??;
         let folder = RunDir::create("chromium")?;
         let profile = format!("--user-data-dir={}", folder.join("profile").display());
         let mut command = Command::new("setpriv");

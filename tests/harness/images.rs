@@ -129,7 +129,7 @@ impl Image {
 
     /// Packages of PyPI that have this module.
     fn pypi(short: &str, program: Source<'_>, module: &str, requirements: &[&str]) -> Result<Image> {
-        packages::install(packages::PIP)?;
+        packages::have(packages::PIP)?;
         Image::script(short, PYPI, program, &[], &[&[module], requirements].concat())
     }
 
@@ -163,7 +163,7 @@ impl Image {
             if !archive.exists() {
                 let begun = Instant::now();
                 eprintln!("cluster: building image {short}");
-                packages::install(packages::IMAGES)?;
+                packages::have(packages::IMAGES)?;
                 let work = images.join(format!(".{short}.part"));
                 pack(&name, defaults, fill, &work, &archive)
                     .with_context(|| format!("failed to build image {short}"))?;

@@ -13,6 +13,7 @@
 //! TROUPE_REQUIRE=book cargo test -p tests book::walk           # the commands of README and the book
 //! TROUPE_REQUIRE=page cargo test -p tests page::         # the page of the host in Chromium
 //! TROUPE_REQUIRE=image cargo test -p tests install       # the image as it is released
+//! TROUPE_REQUIRE=machine cargo test -p tests machine::   # both commands of README on a machine that has nothing of ours
 //! ```
 //!
 //! - The control plane (`cluster`) needs Go and openssl, but no root and no container runtime.
@@ -70,6 +71,7 @@ pub mod images;
 mod kueue;
 mod kwok;
 mod manifests;
+mod new_machine;
 mod node;
 mod options;
 mod overload;
@@ -81,10 +83,10 @@ mod published;
 mod python;
 mod registry;
 pub mod release;
-#[cfg(test)]
 #[expect(dead_code, reason = "the build script uses the rest")]
 mod require;
 mod run_dir;
+pub mod set_up;
 mod training_operator;
 mod volcano;
 
@@ -96,6 +98,7 @@ pub use control_plane::{ControlPlane, Part};
 pub use coscheduling::Coscheduling;
 pub use kueue::Kueue;
 pub use kwok::{EXIT_CODE, RUN_FOR};
+pub use new_machine::{NewMachine, Ran};
 pub use node::Node;
 pub use options::Options;
 pub use overload::Overload;
@@ -108,8 +111,15 @@ pub use volcano::Volcano;
 /// Makes sure that this machine has what builds plugins of C and installs the tools of Python.
 ///
 /// # Errors
-/// If the packages of Debian that are missing cannot be installed.
+/// A package of Debian is missing.
 pub fn languages() -> anyhow::Result<()> {
-    packages::install(packages::C_PLUGINS)?;
-    packages::install(packages::VENV)
+    packages::have(packages::C_PLUGINS)?;
+    packages::have(packages::VENV)
+}
+
+/// What cargo does before the first of this package's own tests.
+#[cfg(test)]
+#[ctor::ctor(unsafe)]
+fn set_up_of_these_tests() {
+    set_up::before_the_tests("harness");
 }

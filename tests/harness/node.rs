@@ -211,7 +211,7 @@ impl Drop for Node {
 
 /// What takes long and needs no control plane.
 fn prepare() -> Result<(Binaries, Image, Machine)> {
-    packages::install(packages::NODE)?;
+    packages::have(packages::NODE)?;
     Ok((Binaries::node()?, Image::pause()?, Machine::hold()?))
 }
 

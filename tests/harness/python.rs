@@ -30,7 +30,7 @@ impl Python {
 
     /// With these packages, all of which `requirements` pins; made now if there is none for them and this machine's Python yet.
     fn with(name: &str, requirements: &str) -> Result<Python> {
-        packages::install(packages::VENV)?;
+        packages::have(packages::VENV)?;
         let version = output(Command::new("python3").arg("--version"))?;
         let tools = workspace().join("target/tools");
         let key = format!("{:.12x}", Sha256::digest(version + requirements));

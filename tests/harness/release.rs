@@ -15,15 +15,26 @@ use crate::run_dir::{cluster_dir, locked, workspace};
 
 /// The archive that `cargo run -p image` writes, which takes some minutes.
 pub fn image() -> Result<PathBuf> {
-    packages::install(packages::MUSL)?;
-    output(Command::new("cargo").args(["run", "--locked", "-p", "image"]).current_dir(workspace()))?;
+    packages::have(packages::MUSL)?;
+    let mut cargo = Command::new("cargo");
+    cargo.args(["run", "--locked", "-p", "image"]).current_dir(workspace());
+    // What cargo tells this test of itself would look to build scripts that watch it like a change, and the next
+    // `cargo test` would build their crates again.
+    for (name, _) in std::env::vars_os() {
+        let text = name.to_string_lossy();
+        let own = ["CARGO_PKG_", "CARGO_MANIFEST_", "CARGO_BIN_", "CARGO_CRATE_", "OUT_DIR"];
+        if own.iter().any(|start| text.starts_with(start)) {
+            cargo.env_remove(&name);
+        }
+    }
+    output(&mut cargo)?;
     let name = format!("troupe-{}-{}.tar", env!("CARGO_PKG_VERSION"), program::architecture());
     Ok(workspace().join("target/image").join(name))
 }
 
 /// An archive with this program, which was built for this machine, and the shared libraries that it is linked with.
 pub fn image_of(program: &Path) -> Result<PathBuf> {
-    packages::install(packages::IMAGES)?;
+    packages::have(packages::IMAGES)?;
     let images = cluster_dir().join("images");
     let _lock = locked(&images.join(".troupe.lock"))?;
     let (stripped, archive) = (images.join(".troupe"), images.join("troupe-of-tests.tar"));

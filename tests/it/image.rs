@@ -1,5 +1,6 @@
 //! The bill of materials beside the image: what is in it, and what the published schema says of it.
 
+use crate::operator::binary;
 use harness::Python;
 use image::{
     build, program,
@@ -20,12 +21,11 @@ sys.exit(str(error) if error else 0)
 
 const DIGEST: &str = "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
 
-/// The bill of an image with this test for its program.
+/// The bill of an image with the program of the tests.
 fn bill() -> String {
-    let me = std::env::current_exe().unwrap();
     let files = [(CERTIFICATES, authorities().unwrap())];
     let architecture = program::architecture();
-    let subject = Subject { name: NAME, digest: DIGEST, architecture, program: &me, files: &files };
+    let subject = Subject { name: NAME, digest: DIGEST, architecture, program: binary(), files: &files };
     sbom::bill(&build::workspace().unwrap(), &program::target(architecture).unwrap(), subject).unwrap()
 }
 

@@ -29,6 +29,7 @@ mod kubectl;
 mod languages;
 mod lease;
 mod lists;
+mod machine;
 mod metrics;
 mod mistakes;
 mod monitoring;
@@ -47,3 +48,9 @@ mod traces;
 mod trust;
 mod watches;
 mod ways;
+
+/// libtest has no place for what comes before the first test.
+#[ctor::ctor(unsafe)]
+fn set_up() {
+    harness::set_up::before_the_tests("it");
+}

@@ -1,15 +1,16 @@
-//! The real binary as a child process: built as it is now, started against a kubeconfig, ended by its own id.
+//! The real binary as a child process: started against a kubeconfig, ended by its own id.
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use harness::{ControlPlane, until};
 use serde_json::Value;
 use std::{
+    env,
     fs::{self, File},
     net::{SocketAddr, TcpListener},
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
     sync::{
-        Arc, OnceLock,
+        Arc, LazyLock,
         atomic::{AtomicU32, Ordering},
     },
     time::Duration,
@@ -47,8 +48,7 @@ impl Operator {
 
     /// The same as another user.
     pub(crate) async fn start_as(plane: &ControlPlane, user: &str, arguments: &[&str]) -> Self {
-        let binary = tokio::task::spawn_blocking(binary).await.unwrap();
-        Self::start_of(binary, plane, user, arguments).await
+        Self::start_of(binary(), plane, user, arguments).await
     }
 
     /// The same of another binary.
@@ -68,12 +68,11 @@ impl Operator {
 
     /// One whose admin port others can reach, so that it speaks TLS with this certificate.
     pub(crate) async fn start_reviewed(plane: &ControlPlane, user: &str, certificate: &Path, key: &Path) -> Self {
-        let binary = tokio::task::spawn_blocking(binary).await.unwrap();
         let (files, everywhere) =
             ([certificate, key].map(|file| file.to_str().unwrap()), free_port("0.0.0.0:0").unwrap());
         let arguments = ["--admin-tls-certificate", files[0], "--admin-tls-key", files[1]];
         let mut operator =
-            Self::spawn(binary, plane.dir(), &plane.kubeconfig(user).unwrap(), &arguments, everywhere).unwrap();
+            Self::spawn(binary(), plane.dir(), &plane.kubeconfig(user).unwrap(), &arguments, everywhere).unwrap();
         operator.authority = Some(certificate.to_owned());
         let ready = until(START, "the operator to be ready", || async {
             Ok((operator.read("/readyz", None).await?.0 == 200).then_some(()))
@@ -196,41 +195,11 @@ impl Drop for Operator {
     }
 }
 
-/// The binary as the sources are now, in the profile of this test; cargo knows whether it has to be built. Another build
-/// if `TROUPE_BINARY` names one, for figures.
+/// The program that cargo has built with these tests from the source of `troupe`, in their profile. Another build if
+/// `TROUPE_BINARY` names one, for figures.
 pub(crate) fn binary() -> &'static Path {
-    static BINARY: OnceLock<PathBuf> = OnceLock::new();
-    let named = || std::env::var_os("TROUPE_BINARY").map(PathBuf::from);
-    BINARY.get_or_init(|| named().unwrap_or_else(|| build().unwrap_or_else(|error| panic!("{error:#}"))))
-}
-
-fn build() -> Result<PathBuf> {
-    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    // As a part of the tests, which have built it: alone it would have other features of others' crates, which take minutes.
-    command.args(["test", "--no-run", "--locked", "--workspace", "--message-format=json"]);
-    command.args((!cfg!(debug_assertions)).then_some("--release"));
-    // What cargo tells this test of itself would look like a change to build scripts that watch it.
-    for (name, _) in std::env::vars_os() {
-        let text = name.to_string_lossy();
-        let own = ["CARGO_PKG_", "CARGO_MANIFEST_", "CARGO_BIN_", "CARGO_CRATE_", "OUT_DIR"];
-        if own.iter().any(|start| text.starts_with(start)) {
-            command.env_remove(&name);
-        }
-    }
-    let command = command.current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/.."));
-    let done = command.stderr(Stdio::inherit()).output().context("cargo does not start")?;
-    if !done.status.success() {
-        bail!("the operator does not build: {}", done.status);
-    }
-    let messages = String::from_utf8_lossy(&done.stdout).into_owned();
-    let artifacts = messages.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-    let is_binary = |message: &Value| {
-        let target = &message["target"];
-        target["kind"][0] == "bin" && target["name"] == "troupe" && message["profile"]["test"] == false
-    };
-    let mut built = artifacts.filter(is_binary).filter_map(|message| {
-        let path = message["executable"].as_str()?;
-        Some(PathBuf::from(path))
+    static BINARY: LazyLock<PathBuf> = LazyLock::new(|| {
+        env::var_os("TROUPE_BINARY").map_or_else(|| env!("CARGO_BIN_EXE_troupe-of-tests").into(), PathBuf::from)
     });
-    built.next_back().context("cargo built no binary")
+    &BINARY
 }

@@ -218,3 +218,21 @@ fn a_path_of_this_machine_is_distinguished_from_one_of_an_image_or_a_variable() 
     assert!(names_a_place(&here) && names_a_place(&format!("\"{here}\"")) && names_a_place(&format!("cd {here}")));
     assert!(!names_a_place(&format!("$rootfs{here}")) && !names_a_place("mountPath: /root/.ssh"));
 }
+
+#[test]
+fn the_set_up_knows_every_test_with_a_need_and_nothing_else_installs_or_builds_these_tests() {
+    let all = harness::set_up::selected_tests(&[]).unwrap();
+    let known = harness::set_up::tests_with_needs("it").unwrap();
+    let unknown: Vec<_> = known.keys().filter(|test| !all.contains(*test)).collect();
+    assert!(unknown.is_empty(), "{unknown:?}");
+    let files = files();
+    let attributes = lines_of(&files, |path, line| {
+        path.starts_with("tests/it/") && line.trim().starts_with(concat!("#[cfg_attr(", "lacks_"))
+    });
+    assert_eq!(attributes.len(), known.len(), "the set-up does not see each of {attributes:#?}");
+    let tests = |path: &str| path.starts_with("tests/") && path.ends_with(".rs");
+    let installs = lines_of(&files, |path, line| tests(path) && line.contains(concat!("packages::", "install(")));
+    assert!(installs.iter().all(|line| line.starts_with("tests/harness/set_up.rs:")), "{installs:#?}");
+    let builds = lines_of(&files, |path, line| tests(path) && line.contains(concat!("\"--", "no-run\"")));
+    assert!(builds.is_empty(), "cargo would link tests that run: {builds:#?}");
+}

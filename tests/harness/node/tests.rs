@@ -52,7 +52,7 @@ impl World {
 }
 
 fn key_secret(dir: &Path) -> Secret {
-    packages::install(&["openssh-client"]).unwrap();
+    packages::have(packages::SSH).unwrap();
     let key = dir.join("id_rsa");
     output(Command::new("ssh-keygen").args(["-q", "-t", "ecdsa", "-N", "", "-f"]).arg(&key)).unwrap();
     let (private, public) = (fs::read_to_string(&key).unwrap(), fs::read_to_string(key.with_extension("pub")).unwrap());

@@ -22,6 +22,11 @@ const OUTSIDE: By = Test("the_operator_waits_for_a_missing_crd_and_installs_them
 /// Command, what runs it, and why `walk` does not.
 pub(super) const ELSEWHERE: &[(&str, By, &str)] = &[
     ("cargo test --workspace", Check("cargo test --workspace"), "it is what runs this"),
+    (
+        "sudo apt-get install git gcc libc6-dev ca-certificates openssl",
+        Test("both_commands_of_the_readme_pass_on_a_new_machine_as_root"),
+        "changes the machine; the test makes one of these packages",
+    ),
     ("cargo build --release", IMAGE, "minutes of building"),
     ("cargo run -p image", IMAGE, "minutes of building"),
     (

@@ -221,7 +221,7 @@ async fn five_minutes_of_trouble_lose_no_job_and_run_nothing_twice() {
     let namespace = Arc::new(Namespace::create_in(plane.client("user").await.unwrap(), NAMESPACE).await);
     let overload = Overload::start(&plane.kubeconfig("troupe").unwrap(), REFUSED_PERCENT, SEED).await.unwrap();
     let kubeconfig = overload.kubeconfig(plane.dir()).unwrap();
-    let binary = tokio::task::spawn_blocking(crate::operator::binary).await.unwrap();
+    let binary = crate::operator::binary();
     let logs: PathBuf = plane.dir().to_owned();
     let start = move || Operator::begin(binary, &logs, &kubeconfig, &["--namespace", NAMESPACE]);
     let (over, killed): (Arc<AtomicBool>, Arc<AtomicU32>) = Default::default();
