@@ -44,7 +44,7 @@ words! {
         PluginFaulted,
         /// Another writer keeps overwriting the status.
         Contested,
-        /// The API server returned warnings about the job's children.
+        /// The API server returned warnings about the job's children, or a label of the job is in the wrong place.
         Warned,
         /// Pods were created from a template that has changed since.
         PodsOutdated,
@@ -98,6 +98,8 @@ words! {
         NotAdmitted,
         /// The queue has evicted the job.
         Evicted,
+        /// Somebody, or the queue, has deactivated the job's Workload.
+        Deactivated,
         /// A flavor or a priority class is not there.
         ClassMissing,
         /// No ports of the nodes are available.
@@ -156,6 +158,8 @@ words! {
         AnotherWriter,
         /// The API server warned about an object that it stored.
         APIServerWarning,
+        /// The label of a queue is where it queues each pod by itself, or nothing.
+        QueueLabelMisplaced,
         /// Pods or Jobs were created.
         Created,
     }

@@ -147,8 +147,10 @@ fn judged(standing: &Standing<'_>, bindings: &Bindings, verdict: &Verdict) -> De
     let prepared = if verdict.outcome == Outcome::Open { blocker::wake(snapshot) } else { Wake::OnChange };
     let contents = if verdict.outcome.is_over() { Wake::OnChange } else { contents_again(snapshot) };
     let wakes = [wake, contents, until_expired, failures::wake(snapshot), asked_for(snapshot, verdict), prepared];
-    let outdated = if verdict.outcome == Outcome::Open { outdated::message(standing) } else { None };
-    Decision { actions, report, waiting, outdated, wake: wakes.into_iter().min().unwrap_or(wake) }
+    let is_open = verdict.outcome == Outcome::Open;
+    let outdated = if is_open { outdated::message(standing) } else { None };
+    let misplaced = if is_open { queue::misplaced(snapshot, plan) } else { None };
+    Decision { actions, report, waiting, outdated, misplaced, wake: wakes.into_iter().min().unwrap_or(wake) }
 }
 
 /// Returns when the plugin wants to be asked again. A time that has come is put off: the same answer would follow.
@@ -293,7 +295,7 @@ fn again(snapshot: &Snapshot, fault: &Fault) -> Wake {
 fn without_verdict(snapshot: &Snapshot, kind: Condition, reason: Reason, message: String, wake: Wake) -> Decision {
     let report = Report::Condition(HostCondition { kind, reason, message });
     let actions = suspend_unplanned(snapshot).into_iter().chain(queue::release(snapshot)).collect();
-    Decision { actions, report, waiting: vec![], outdated: None, wake }
+    Decision { actions, report, waiting: vec![], outdated: None, misplaced: None, wake }
 }
 
 /// Returns when the content that the plan depends on is read again: no watch shows that it has changed.

@@ -23,6 +23,9 @@ pub struct Decision {
     /// Which pods were created from an older template, in words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outdated: Option<String>,
+    /// Where the label of a queue is that does not belong there, in words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub misplaced: Option<String>,
     /// When to look again.
     pub wake: Wake,
 }
@@ -31,7 +34,7 @@ impl Decision {
     /// Returns a decision that leaves the status unchanged.
     #[must_use]
     pub fn without_report(actions: Vec<Action>, wake: Wake) -> Self {
-        Self { actions, report: Report::Unchanged, waiting: vec![], outdated: None, wake }
+        Self { actions, report: Report::Unchanged, waiting: vec![], outdated: None, misplaced: None, wake }
     }
 }
 

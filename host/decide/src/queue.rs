@@ -1,7 +1,9 @@
 //! A job in a queue: its Workload is created, kept equal to the job, given the progress of the job, and deleted.
 
+mod label;
 mod report;
 
+pub(crate) use label::misplaced;
 pub(crate) use report::{finish, release};
 
 use crate::{

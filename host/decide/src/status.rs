@@ -86,14 +86,14 @@ pub fn publication(
     let condition = if let Report::Condition(condition) = report { Some(condition) } else { None };
     let overwritten = contest::overwritten(snapshot, before);
     let contested = contest::is_contested(overwritten).then(contest::condition);
-    let warned = ledger.warned.message(snapshot.job.generation);
+    let warned = warned(ledger.warned.message(snapshot.job.generation), decision.misplaced.as_deref());
     let idle = idle(snapshot, &ledger, condition);
     let own = Own {
         waiting,
         idle,
         verdict: condition,
         contested: contested.as_ref(),
-        warned: warned.as_deref(),
+        warned: warned.as_ref(),
         outdated: decision.outdated.as_deref(),
     };
     set_conditions(&mut wanted, own.conditions(snapshot));
@@ -115,8 +115,8 @@ pub fn publication(
         (None, condition) => condition.is_some_and(|condition| !is_reported(current, condition)),
     };
     let alarm = waiting.filter(|waiting| waiting.is_alarm() && !is_alarmed(current, waiting));
-    let warning =
-        warned.filter(|warned| self::current(current, Condition::Warned).is_none_or(|old| old["message"] != **warned));
+    let is_new = |message: &str| self::current(current, Condition::Warned).is_none_or(|old| old["message"] != message);
+    let warning = warned.filter(|(_, message)| is_new(message));
     // What the ledger lacks would be created, or given to another job, once more.
     // Failed pods that it does not count are not replaced.
     let kept = &snapshot.ledger;
@@ -226,7 +226,7 @@ struct Own<'a> {
     /// What stands in place of the framework's verdict.
     verdict: Option<&'a HostCondition>,
     contested: Option<&'a HostCondition>,
-    warned: Option<&'a str>,
+    warned: Option<&'a (Reason, String)>,
     outdated: Option<&'a str>,
 }
 
@@ -235,7 +235,7 @@ impl Own<'_> {
     fn conditions(&self, snapshot: &Snapshot) -> Vec<Value> {
         let host = |it: &HostCondition| condition(snapshot, it.kind, "True", it.reason, &it.message);
         let waiting = self.waiting.map_or_else(|| waits_for_nothing(snapshot, self.idle), |it| waits(snapshot, it));
-        let warned = self.warned.map(|it| condition(snapshot, Condition::Warned, "True", Reason::APIServerWarning, it));
+        let warned = self.warned.map(|(why, it)| condition(snapshot, Condition::Warned, "True", *why, it));
         let outdated = (Condition::PodsOutdated, Reason::TemplateChanged);
         let outdated = self.outdated.map(|it| condition(snapshot, outdated.0, "True", outdated.1, it));
         let others = self.verdict.into_iter().chain(self.contested).map(host);
@@ -340,8 +340,17 @@ fn event(condition: &HostCondition) -> Vec<Event> {
     vec![Event { warning: true, reason: condition.reason.to_string(), message: condition.message.clone() }]
 }
 
-fn warned_of(message: String) -> Event {
-    Event { warning: true, reason: Reason::APIServerWarning.to_string(), message }
+/// Returns what the job's user is warned of: by the API server, and of a label that is in the wrong place.
+fn warned(told: Option<String>, misplaced: Option<&str>) -> Option<(Reason, String)> {
+    match (told, misplaced) {
+        (Some(told), Some(misplaced)) => Some((Reason::APIServerWarning, format!("{told}; {misplaced}"))),
+        (Some(told), None) => Some((Reason::APIServerWarning, told)),
+        (None, misplaced) => Some((Reason::QueueLabelMisplaced, misplaced?.to_owned())),
+    }
+}
+
+fn warned_of((reason, message): (Reason, String)) -> Event {
+    Event { warning: true, reason: reason.to_string(), message }
 }
 
 fn alarmed(waiting: &Waiting, reasons: &BTreeMap<String, String>) -> Event {

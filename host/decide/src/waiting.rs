@@ -239,6 +239,7 @@ impl Waiting {
             Self::Queue { hold: Hold::Unseen, .. } => Reason::Queued,
             Self::Queue { hold: Hold::NotAdmitted { .. }, .. } => Reason::NotAdmitted,
             Self::Queue { hold: Hold::Evicted { .. }, .. } => Reason::Evicted,
+            Self::Queue { hold: Hold::Inactive { .. }, .. } => Reason::Deactivated,
             Self::Queue { hold: Hold::ClassMissing { .. }, .. } => Reason::ClassMissing,
             Self::HostPorts { .. } => Reason::HostPorts,
             Self::Lost { .. } => Reason::Lost,
@@ -343,6 +344,13 @@ impl fmt::Display for Waiting {
                     Hold::NotAdmitted { why } => write!(f, "{workload} to be admitted by its queue: {why}"),
                     Hold::Evicted { reason, why } => {
                         write!(f, "the pods to end, since {workload} was evicted ({reason}): {why}")
+                    }
+                    Hold::Inactive { why } => {
+                        write!(
+                            f,
+                            "{workload} to be activated: its spec.active is false; set it to true to have the job queued again"
+                        )?;
+                        if why.is_empty() { Ok(()) } else { write!(f, " ({why})") }
                     }
                     Hold::ClassMissing { kind, name } => write!(
                         f,

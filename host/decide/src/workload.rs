@@ -91,6 +91,7 @@ pub(crate) fn held(snapshot: &Snapshot) -> Option<Waiting> {
     let hold = match snapshot.hold()? {
         Hold::NotAdmitted { why } => Hold::NotAdmitted { why: shortened(&why) },
         Hold::Evicted { reason, why } => Hold::Evicted { reason, why: shortened(&why) },
+        Hold::Inactive { why } => Hold::Inactive { why: shortened(&why) },
         hold @ (Hold::Unseen | Hold::ClassMissing { .. }) => hold,
     };
     Some(Waiting::Queue { workload: name(snapshot), hold })

@@ -64,6 +64,11 @@ async fn a_queue_has_suspended_the_job() {
         "lastTransitionTime": "2026-01-01T00:00:00Z" });
     world.set_status(&WORKLOADS, &workload, &json!({ "conditions": [reserved] })).await;
     views.tell(&PADDLE_JOBS, "mnist", "A queue has suspended the job").await;
+    world.patch(&WORKLOADS, &workload, &json!({ "spec": { "active": false } })).await;
+    let evicted = json!({ "type": "Evicted", "status": "True", "reason": "Deactivated",
+        "message": "The workload is deactivated", "lastTransitionTime": "2026-01-01T00:00:00Z" });
+    world.set_status(&WORKLOADS, &workload, &json!({ "conditions": [reserved, evicted] })).await;
+    views.tell(&PADDLE_JOBS, "mnist", "The Workload of a job is deactivated").await;
     host.stop().await;
     for definition in kueue() {
         world.delete_in_cluster(&DEFINITIONS, text(&definition, "/metadata/name")).await;

@@ -280,3 +280,96 @@ fn what_a_queue_says_at_length_is_shortened() {
     let message = waiting.to_string();
     assert!(message.chars().count() < 500 && message.ends_with(" ..."), "{message}");
 }
+
+// What is left once an evicted job has given its quota back: nobody queues it again by itself.
+#[test]
+fn a_job_whose_workload_is_deactivated_waits_for_its_pods_to_end_and_then_to_be_activated() {
+    let plan = plan(1);
+    let inactive = |conditions: &[Value]| {
+        let mut snapshot = with(queued(), &plan, conditions);
+        let workload = Arc::make_mut(snapshot.queue.as_mut().unwrap().workload.as_mut().unwrap());
+        workload.fields.insert("/spec/active".into(), json!(false));
+        snapshot
+    };
+    let waits = |snapshot: &Snapshot| match decided(snapshot, &plan).waiting.as_slice() {
+        [waiting] => (waiting.reason().as_str(), waiting.to_string()),
+        other => panic!("{other:?}"),
+    };
+    let name = workload::name(&queued());
+    let evicted = condition("Evicted", "True", "Deactivated");
+    let mut conditions = admitted().to_vec();
+    conditions.push(evicted.clone());
+    let ends = format!("the pods to end, since workload/{name} was evicted (Deactivated): Deactivated it is");
+    assert_eq!(waits(&running(inactive(&conditions), &["hamlet-0"])), ("Evicted", ends));
+    let activated = format!(
+        "workload/{name} to be activated: its spec.active is false; set it to true to have the job queued again"
+    );
+    let pending = condition("QuotaReserved", "False", "Pending");
+    let given_back = inactive(&[pending.clone(), evicted]);
+    assert_eq!(waits(&given_back), ("Deactivated", format!("{activated} (Deactivated it is)")));
+    assert_eq!(does(&given_back, &plan), [""; 0], "nobody but a person activates it");
+    assert_eq!(waits(&inactive(&[pending])), ("Deactivated", activated), "one that was never admitted");
+}
+
+/// A plan of one role whose pods have these labels.
+fn labelled(labels: Value) -> Plan {
+    let mut plan = plan(2);
+    plan.roles[0].template["metadata"] = json!({ "labels": labels });
+    plan
+}
+
+#[test]
+fn a_queue_of_each_pod_is_told_with_the_place_where_the_label_belongs() {
+    let mut alone = testkit::snapshot(testkit::job("hamlet", "u"));
+    let told = |snapshot: &Snapshot, plan: &Plan| decided(snapshot, plan).misplaced;
+    let on_pods = labelled(json!({ QUEUE_LABEL: "stage" }));
+    let words = "the label kueue.x-k8s.io/queue-name is on the pod template of role Player, where it queues each pod by \
+                 itself, so that some pods of the job can start without the others; put it in metadata.labels of the job, \
+                 and take it from there";
+    assert_eq!(told(&alone, &on_pods).unwrap(), words);
+    let words = "the label kueue.x-k8s.io/queue-name is on the pod template of role Player, too, where it queues each pod by \
+                 itself, a second time; take it from there, since metadata.labels of the job has it";
+    assert_eq!(told(&queued(), &on_pods).unwrap(), words);
+    let mut two = on_pods.clone();
+    two.roles.push(testkit::role("Guard", 1, testkit::text(&["JOB", "-guard"]), on_pods.roles[0].template.clone()));
+    assert!(told(&alone, &two).unwrap().contains("on the pod templates of roles Player, Guard,"));
+    for right in [
+        labelled(json!({})),
+        labelled(json!({ QUEUE_LABEL: "" })),
+        // The queue admits these pods together.
+        labelled(json!({ QUEUE_LABEL: "stage", "kueue.x-k8s.io/pod-group-name": "hamlet" })),
+        Plan { roles: vec![], ..on_pods.clone() },
+    ] {
+        assert_eq!(told(&alone, &right), None);
+    }
+    assert_eq!(told(&queued(), &plan(1)), None);
+    Arc::make_mut(&mut alone.job).spec = json!({ "suspend": true });
+    assert!(told(&alone, &on_pods).is_some(), "as long as nothing has started, too");
+}
+
+#[test]
+fn a_queue_of_the_pods_of_runs_or_of_a_job_without_pods_is_told_with_the_place_where_the_label_belongs() {
+    let mut plan = testkit::plan(vec![]);
+    plan.series = vec![crate::plan::Series {
+        key: "runs".into(),
+        api_version: "example.org/v1".into(),
+        kind: "Play".into(),
+        template_at: "/run/template".into(),
+        labels: std::collections::BTreeMap::new(),
+    }];
+    let told = |mut snapshot: Snapshot, run: &Value, pods: &Value| {
+        let pods = json!({ "metadata": { "labels": pods }, "spec": { "containers": [] } });
+        let run = json!({ "metadata": { "labels": run }, "spec": { "actors": [{ "template": pods }] } });
+        Arc::make_mut(&mut snapshot.job).spec = json!({ "run": { "template": run } });
+        decided(&snapshot, &plan).misplaced
+    };
+    let alone = || testkit::snapshot(testkit::job("hamlet", "u"));
+    let (none, label) = (json!({}), json!({ QUEUE_LABEL: "stage" }));
+    let words = "the label kueue.x-k8s.io/queue-name is on a pod template of the Plays, where it queues at most each pod by \
+                 itself; put it in spec.run.template.metadata.labels, and take it from there";
+    assert_eq!(told(alone(), &none, &label).unwrap(), words);
+    let words = "the label kueue.x-k8s.io/queue-name is in metadata.labels of this job, which has no pods to queue; put it in \
+                 spec.run.template.metadata.labels, so that each Play is queued";
+    assert_eq!(told(queued(), &none, &none).unwrap(), words);
+    assert_eq!((told(alone(), &label, &none), told(queued(), &label, &none)), (None, None));
+}

@@ -34,6 +34,11 @@ pub enum Hold {
         /// The queue's words.
         why: String,
     },
+    /// The Workload is not active, and has no quota.
+    Inactive {
+        /// The queue's words; empty if it has said nothing.
+        why: String,
+    },
     /// What the Workload or the job refers to is not there, or the host may not read it.
     ClassMissing {
         /// Its kind.
@@ -115,11 +120,12 @@ impl Queue {
         }
         let is_inactive = self.field("/spec/active") == Some(&Value::Bool(false));
         let evicted = self.has("Evicted");
-        if let Some(evicted) = evicted.filter(|_| is_inactive || self.has("QuotaReserved").is_some()) {
+        // Its quota is given back once the pods have ended.
+        if let Some(evicted) = evicted.filter(|_| self.has("QuotaReserved").is_some()) {
             return Some(Hold::Evicted { reason: word(evicted, "reason"), why: word(evicted, "message") });
         }
         if is_inactive {
-            return Some(Hold::NotAdmitted { why: "it is not active".to_owned() });
+            return Some(Hold::Inactive { why: evicted.map(|it| word(it, "message")).unwrap_or_default() });
         }
         if self.has("Admitted").is_some() && evicted.is_none() {
             let missing = self.flavors().into_iter().find(|name| self.class("ResourceFlavor", name).is_none());
