@@ -9,6 +9,7 @@ use crate::{
 };
 
 /// Whether the plugin has to be asked.
+#[expect(clippy::large_enum_variant, reason = "there is one a pass, and it is taken apart at once")]
 #[derive(Debug, Clone, PartialEq)]
 pub enum Triage {
     /// No: this is the whole decision.
