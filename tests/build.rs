@@ -76,13 +76,13 @@ fn ignore_what_cannot_run() -> Result<(), Box<dyn Error>> {
             return Err(format!("TROUPE_REQUIRE={required}, but {name} is not possible here: {reason}").into());
         }
         println!("cargo::rustc-cfg=lacks_{name}");
-        lacks.push(format!("{name}={reason}"));
+        lacks.push(format!("{name}={}", reason.replace([require::BETWEEN, '\n'], " ")));
         is_something_missing |= !require::is_opt_in(need);
     }
     // The set-up before the first test says so.
-    println!("cargo::rustc-env=TROUPE_LACKS={}", lacks.join(";").replace('\n', " "));
-    // A program that is installed later changes its folder. Where nothing is missing, nobody watches the folders: what is
-    // installed for something else must not have the tests linked again.
+    println!("cargo::rustc-env=TROUPE_LACKS={}", lacks.join(&require::BETWEEN.to_string()));
+    // A program that is installed later changes its folder. Where nothing is missing, cargo does not watch the folders: a
+    // package that is installed for something else must not cause the tests to be linked again.
     let path = env::var_os("PATH").unwrap_or_default();
     for folder in env::split_paths(&path).filter(|folder| is_something_missing && folder.is_dir()) {
         println!("cargo::rerun-if-changed={}", folder.display());

@@ -94,7 +94,7 @@ fn apt() -> Command {
 /// Whether the package is installed. Of one whose program alone is used, whether that program is there: it may have come
 /// from elsewhere.
 fn is_there(package: &str) -> bool {
-    if [OPENSSL, CURL].concat().contains(&package) {
+    if OPENSSL.contains(&package) || CURL.contains(&package) {
         return Command::new(package).arg("--version").output().is_ok();
     }
     let status = output(Command::new("dpkg-query").args(["--show", "--showformat=${db:Status-Status}", package]));

@@ -3,7 +3,7 @@
 use std::process::Command;
 
 /// What a test needs of the machine.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Need {
     /// A control plane: Go and openssl.
     Cluster,
@@ -71,6 +71,9 @@ pub(crate) const ALL: [Need; 12] = [
     Need::Curl,
     Need::Machine,
 ];
+
+/// Stands between the needs that the build script hands to the set-up as missing; no reason has it.
+pub(crate) const BETWEEN: char = '\t';
 
 /// Why the tests with this need cannot run, or are not to. Ok: they run.
 ///

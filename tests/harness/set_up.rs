@@ -15,7 +15,7 @@ use anyhow::{Context, Result, ensure};
 use crate::binaries::{Binaries, Tool};
 use crate::packages::{self, BROWSER, C_PLUGINS, CURL, IMAGES, MUSL, NODE, OPENSSL, PIP, SSH, VENV};
 use crate::python::Python;
-use crate::require::{ALL, Need, is_opt_in};
+use crate::require::{ALL, BETWEEN, Need, is_opt_in};
 use crate::run_dir::workspace;
 
 /// Set for a test program that is asked for its list of tests.
@@ -35,12 +35,12 @@ pub fn before_the_tests(sources: &str) {
     }
 }
 
-/// The tests of a program that have a need, by name: what stands above each in `sources` as `cfg_attr(lacks_NEED, ignore)`.
+/// The names of a program's tests that have a need: `cfg_attr(lacks_NEED, ignore)` stands above each in `sources`.
 ///
 /// # Errors
 /// The folder cannot be read.
-pub fn tests_with_needs(sources: &str) -> Result<BTreeMap<String, &'static str>> {
-    Ok(read_needs(sources)?.into_iter().map(|(test, need)| (test, need.name())).collect())
+pub fn tests_with_needs(sources: &str) -> Result<BTreeSet<String>> {
+    Ok(read_needs(sources)?.into_keys().collect())
 }
 
 /// The names of all tests of the running program that these arguments select.
@@ -57,16 +57,17 @@ pub fn selected_tests(arguments: &[String]) -> Result<BTreeSet<String>> {
 
 fn prepare(sources: &str, arguments: &[String]) -> Result<()> {
     let needs = read_needs(sources)?;
-    let mut selected: BTreeMap<&'static str, (Need, Vec<&str>)> = BTreeMap::new();
+    let mut selected: BTreeMap<Need, Vec<&str>> = BTreeMap::new();
     let names = selected_tests(arguments)?;
     for (test, need) in needs.iter().filter(|(test, _)| names.contains(*test)) {
-        selected.entry(need.name()).or_insert((*need, vec![])).1.push(test);
+        selected.entry(*need).or_default().push(test);
     }
     let with_ignored = arguments.iter().any(|argument| argument == "--ignored" || argument == "--include-ignored");
     let mut wanted = vec![];
-    for (name, (need, tests)) in selected {
-        match lack(need) {
-            Some(reason) if !with_ignored => eprintln!("{}", ignored(name, reason, is_opt_in(need), &tests)),
+    for (need, tests) in selected {
+        // As the build script has found, which ignores these tests.
+        match lack(env!("TROUPE_LACKS"), need) {
+            Some(reason) if !with_ignored => eprintln!("{}", ignored(need.name(), reason, is_opt_in(need), &tests)),
             _ => wanted.push(need),
         }
     }
@@ -140,10 +141,10 @@ fn programs(need: Need) -> Vec<Tool> {
     control_plane.iter().chain(more).copied().collect()
 }
 
-/// Why this machine lacks it, as the build script has found.
-fn lack(need: Need) -> Option<&'static str> {
-    let lacks = env!("TROUPE_LACKS").split(';').filter_map(|lack| lack.split_once('='));
-    lacks.into_iter().find(|(name, _)| *name == need.name()).map(|(_, reason)| reason)
+/// The reason why a need is missing, in `NEED=reason` of all that are.
+fn lack(lacks: &str, need: Need) -> Option<&str> {
+    let mut lacks = lacks.split(BETWEEN).filter_map(|lack| lack.split_once('='));
+    lacks.find(|(name, _)| *name == need.name()).map(|(_, reason)| reason)
 }
 
 fn read_needs(sources: &str) -> Result<BTreeMap<String, Need>> {
@@ -204,7 +205,15 @@ mod tests {
     fn every_test_with_a_need_is_known_by_the_name_that_libtest_gives_it() {
         let all = selected_tests(&[]).unwrap();
         let known = tests_with_needs("harness").unwrap();
-        assert!(known.len() >= 4 && known.keys().all(|test| all.contains(test)), "{known:?}");
+        assert!(known.len() >= 4 && known.is_subset(&all), "{known:?}");
+    }
+
+    #[test]
+    fn a_reason_of_several_parts_is_read_whole() {
+        let lacks = "curl=curl does not start: x=1; packages are installed by root, this is user 7\tpage=nobody asked";
+        let reason = "curl does not start: x=1; packages are installed by root, this is user 7";
+        assert_eq!((lack(lacks, Need::Curl), lack(lacks, Need::Page)), (Some(reason), Some("nobody asked")));
+        assert_eq!((lack(lacks, Need::Node), lack("", Need::Curl)), (None, None));
     }
 
     #[test]

@@ -223,7 +223,7 @@ fn a_path_of_this_machine_is_distinguished_from_one_of_an_image_or_a_variable() 
 fn the_set_up_knows_every_test_with_a_need_and_nothing_else_installs_or_builds_these_tests() {
     let all = harness::set_up::selected_tests(&[]).unwrap();
     let known = harness::set_up::tests_with_needs("it").unwrap();
-    let unknown: Vec<_> = known.keys().filter(|test| !all.contains(*test)).collect();
+    let unknown: Vec<_> = known.difference(&all).collect();
     assert!(unknown.is_empty(), "{unknown:?}");
     let files = files();
     let attributes = lines_of(&files, |path, line| {

@@ -98,7 +98,7 @@ words! {
         NotAdmitted,
         /// The queue has evicted the job.
         Evicted,
-        /// Somebody, or the queue, has deactivated the job's Workload.
+        /// The Workload of the job is deactivated: its `spec.active` is false.
         Deactivated,
         /// A flavor or a priority class is not there.
         ClassMissing,

@@ -281,7 +281,7 @@ fn what_a_queue_says_at_length_is_shortened() {
     assert!(message.chars().count() < 500 && message.ends_with(" ..."), "{message}");
 }
 
-// What is left once an evicted job has given its quota back: nobody queues it again by itself.
+// Once an evicted job has given its quota back, Kueue does not queue it again until its Workload is active.
 #[test]
 fn a_job_whose_workload_is_deactivated_waits_for_its_pods_to_end_and_then_to_be_activated() {
     let plan = plan(1);
@@ -307,12 +307,12 @@ fn a_job_whose_workload_is_deactivated_waits_for_its_pods_to_end_and_then_to_be_
     let pending = condition("QuotaReserved", "False", "Pending");
     let given_back = inactive(&[pending.clone(), evicted]);
     assert_eq!(waits(&given_back), ("Deactivated", format!("{activated} (Deactivated it is)")));
-    assert_eq!(does(&given_back, &plan), [""; 0], "nobody but a person activates it");
+    assert_eq!(does(&given_back, &plan), [""; 0], "the host does not activate it");
     assert_eq!(waits(&inactive(&[pending])), ("Deactivated", activated), "one that was never admitted");
 }
 
 /// A plan of one role whose pods have these labels.
-fn labelled(labels: Value) -> Plan {
+fn labelled(labels: &Value) -> Plan {
     let mut plan = plan(2);
     plan.roles[0].template["metadata"] = json!({ "labels": labels });
     plan
@@ -322,7 +322,7 @@ fn labelled(labels: Value) -> Plan {
 fn a_queue_of_each_pod_is_told_with_the_place_where_the_label_belongs() {
     let mut alone = testkit::snapshot(testkit::job("hamlet", "u"));
     let told = |snapshot: &Snapshot, plan: &Plan| decided(snapshot, plan).misplaced;
-    let on_pods = labelled(json!({ QUEUE_LABEL: "stage" }));
+    let on_pods = labelled(&json!({ QUEUE_LABEL: "stage" }));
     let words = "the label kueue.x-k8s.io/queue-name is on the pod template of role Player, where it queues each pod by \
                  itself, so that some pods of the job can start without the others; put it in metadata.labels of the job, \
                  and take it from there";
@@ -334,10 +334,10 @@ fn a_queue_of_each_pod_is_told_with_the_place_where_the_label_belongs() {
     two.roles.push(testkit::role("Guard", 1, testkit::text(&["JOB", "-guard"]), on_pods.roles[0].template.clone()));
     assert!(told(&alone, &two).unwrap().contains("on the pod templates of roles Player, Guard,"));
     for right in [
-        labelled(json!({})),
-        labelled(json!({ QUEUE_LABEL: "" })),
+        labelled(&json!({})),
+        labelled(&json!({ QUEUE_LABEL: "" })),
         // The queue admits these pods together.
-        labelled(json!({ QUEUE_LABEL: "stage", "kueue.x-k8s.io/pod-group-name": "hamlet" })),
+        labelled(&json!({ QUEUE_LABEL: "stage", "kueue.x-k8s.io/pod-group-name": "hamlet" })),
         Plan { roles: vec![], ..on_pods.clone() },
     ] {
         assert_eq!(told(&alone, &right), None);
