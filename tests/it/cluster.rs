@@ -27,6 +27,7 @@ mod paddle;
 pub(crate) mod played;
 mod plugins;
 mod preflight;
+mod quotas;
 mod requests;
 mod resilience;
 mod restarts;

@@ -78,6 +78,7 @@
 //! | `gang-scheduler-name` | `""` | `volcano`, `kubernetes`, or the name of a scheduler with the scheduler-plugins' PodGroup |
 //! | `pytorch-init-container-image` | `alpine:3.10` | what PyTorch workers wait in for their master; `""` for none |
 //! | `pytorch-init-container-max-tries` | `100` | how often they look its name up, 2 seconds apart |
+//! | `pytorch-init-container-resources` | absent | its `requests` and `limits`; absent: the cpu, memory and ephemeral storage of the container `pytorch` |
 //!
 //! The original's flags:
 //!
@@ -240,6 +241,7 @@ mod tests {
             ("gang-scheduler-name", json!(config.gang_scheduler_name)),
             ("pytorch-init-container-image", json!(config.pytorch_init_container_image)),
             ("pytorch-init-container-max-tries", json!(config.pytorch_init_container_max_tries)),
+            ("pytorch-init-container-resources", json!(config.pytorch_init_container_resources)),
         ];
         assert_eq!(schema["properties"].as_object().unwrap().len(), defaults.len());
         for (name, default) in defaults {

@@ -45,8 +45,6 @@ pub(crate) fn template(
         }
     }
     env::edit(kind, variables, &mut template);
-    if let Some(container) = rules::init_container(family, group) {
-        template.push("initContainers", container);
-    }
+    rules::add_init_container(family, group, &mut template);
     Ok(template.into_template())
 }

@@ -5,34 +5,11 @@ use crate::family::{Family, Group};
 use crate::kind::Quorum;
 use crate::spec::{ElasticPolicy, given};
 use crate::valid::{Valid, exactly_one};
-use serde::Serialize;
+use troupe_plugin::{InitContainer, PodTemplate, Resources};
 
 /// Any worker of an elastic job may end it: the others follow.
 pub(crate) fn quorum(family: &Family<'_>) -> Quorum {
     if family.job.spec.elastic_policy.is_some() { Quorum::Any } else { Quorum::All }
-}
-
-/// The container in which workers wait for the name of their master.
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct InitContainer {
-    name: &'static str,
-    image: String,
-    image_pull_policy: &'static str,
-    resources: Resources,
-    command: [String; 3],
-}
-
-#[derive(Debug, Serialize)]
-struct Resources {
-    limits: Quantities,
-    requests: Quantities,
-}
-
-#[derive(Debug, Serialize)]
-struct Quantities {
-    cpu: &'static str,
-    memory: &'static str,
 }
 
 pub(crate) fn variables(valid: &Valid<'_>, group: &Group<'_>) -> Vec<Variable> {
@@ -104,27 +81,25 @@ pub(crate) fn limits(family: &Family<'_>) -> Option<(i64, i64)> {
     Some((least, most))
 }
 
-/// Returns the init container of workers beside a master: they start when its name resolves.
-pub(crate) fn init_container(family: &Family<'_>, group: &Group<'_>) -> Option<InitContainer> {
-    let image = given(Some(&family.job.config.pytorch_init_container_image))?;
-    if group.of.name != "Worker" || family.replicas("Master").is_none() {
-        return None;
+/// Adds the init container of workers beside a master: they start when its name resolves.
+pub(crate) fn add_init_container(family: &Family<'_>, group: &Group<'_>, template: &mut PodTemplate<'_>) {
+    let config = &family.job.config;
+    if config.pytorch_init_container_image.is_empty() || !waits_for_master(family, group) {
+        return;
     }
-    let (host, tries) = (family.host("master", 0), family.job.config.pytorch_init_container_max_tries);
+    let (host, tries) = (family.host("master", 0), config.pytorch_init_container_max_tries);
     let wait = format!(
         "try=0; until nslookup {host}; do try=$((try+1)); \
          if [ $try -ge {tries} ]; then echo '{host} does not resolve'; exit 1; fi; sleep 2; done"
     );
-    Some(InitContainer {
-        name: "init-pytorch",
-        image: image.to_owned(),
-        image_pull_policy: "IfNotPresent",
-        resources: Resources {
-            limits: Quantities { cpu: "100m", memory: "20Mi" },
-            requests: Quantities { cpu: "50m", memory: "10Mi" },
-        },
-        command: ["sh".to_owned(), "-c".to_owned(), wait],
-    })
+    let given = config.pytorch_init_container_resources.as_ref();
+    let resources = Resources::beside(template.container(family.kind.container).as_ref(), given);
+    let image = &config.pytorch_init_container_image;
+    template.add_init_container(&InitContainer::shell("init-pytorch", image, &wait, resources));
+}
+
+fn waits_for_master(family: &Family<'_>, group: &Group<'_>) -> bool {
+    group.of.name == "Worker" && family.replicas("Master").is_some()
 }
 
 pub(crate) fn errors(family: &Family<'_>) -> Vec<(String, String)> {
@@ -150,8 +125,12 @@ pub(crate) fn errors(family: &Family<'_>) -> Vec<(String, String)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::TrainingJob;
     use crate::fixtures::{errors, job, of_job, spec, variables};
+    use crate::plan::plan;
     use serde_json::json;
+    use troupe_plugin::testkit;
+    use troupe_plugin::types::Template;
 
     const BOTH: [(&str, u32); 2] = [("Master", 1), ("Worker", 2)];
 
@@ -232,16 +211,37 @@ mod tests {
     #[test]
     fn only_workers_beside_a_master_wait_for_its_name() {
         let waiting = |types: &[(&str, u32)], image: &str| {
-            let mut job = job("PyTorchJob", &spec("PyTorchJob", types, &json!({})));
+            let spec = spec("PyTorchJob", types, &json!({}));
+            let mut job = job("PyTorchJob", &spec);
             job.config.pytorch_init_container_image = image.into();
-            let family = Family::of(&job).unwrap();
-            let groups = family.groups();
-            let waiting = groups.iter().filter(|group| init_container(&family, group).is_some());
-            waiting.map(|group| group.role).collect::<Vec<_>>()
+            let roles = plan(&job).unwrap().roles.into_iter();
+            let waits = |template: &Template| testkit::template(template, &spec)["spec"]["initContainers"].is_array();
+            roles.filter(|role| waits(&role.template)).map(|role| role.name).collect::<Vec<_>>()
         };
         assert_eq!(waiting(&BOTH, "alpine:3.10"), ["worker-0", "worker"]);
         assert!(waiting(&BOTH, "").is_empty());
         assert!(waiting(&[("Worker", 2)], "alpine:3.10").is_empty());
+    }
+
+    // AC-28
+    #[test]
+    fn the_container_in_which_a_worker_waits_asks_for_what_the_one_of_pytorch_asks_for() {
+        let mut spec = spec("PyTorchJob", &BOTH, &json!({}));
+        let containers = json!([
+            { "name": "side", "image": "i", "resources": { "requests": { "cpu": "3" } } },
+            { "name": "pytorch", "image": "i", "resources": { "limits": { "cpu": "1", "nvidia.com/gpu": 1 } } },
+        ]);
+        spec["pytorchReplicaSpecs"]["Worker"]["template"]["spec"]["containers"] = containers;
+        let mut job = job("PyTorchJob", &spec);
+        let resources = |job: &TrainingJob| {
+            let roles = plan(job).unwrap().roles;
+            let worker = roles.iter().find(|role| role.name == "worker").unwrap();
+            testkit::template(&worker.template, &spec)["spec"]["initContainers"][0]["resources"].clone()
+        };
+        assert_eq!(resources(&job), json!({ "limits": { "cpu": "1" } }));
+        let given = json!({ "requests": { "cpu": "5m" } });
+        job.config.pytorch_init_container_resources = Some(serde_json::from_value(given.clone()).unwrap());
+        assert_eq!(resources(&job), given);
     }
 
     // AC-19

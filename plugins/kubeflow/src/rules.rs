@@ -4,9 +4,9 @@ use crate::env::Variable;
 use crate::family::{Family, Group};
 use crate::fate::{Fate, RestartPolicy};
 use crate::kind::{Framework, Quorum, ReplicaType};
-use crate::pytorch::InitContainer;
 use crate::valid::Valid;
 use crate::{jax, paddle, pytorch, tf, xgboost};
+use troupe_plugin::PodTemplate;
 
 /// Returns the variables of each replica of a group.
 pub(crate) fn variables(valid: &Valid<'_>, group: &Group<'_>) -> Vec<Variable> {
@@ -19,11 +19,11 @@ pub(crate) fn variables(valid: &Valid<'_>, group: &Group<'_>) -> Vec<Variable> {
     }
 }
 
-/// Returns the init container that each replica of a group gets.
-pub(crate) fn init_container(family: &Family<'_>, group: &Group<'_>) -> Option<InitContainer> {
+/// Adds the init container that each replica of a group gets.
+pub(crate) fn add_init_container(family: &Family<'_>, group: &Group<'_>, template: &mut PodTemplate<'_>) {
     match family.kind.framework {
-        Framework::PyTorch => pytorch::init_container(family, group),
-        Framework::Tf | Framework::XgBoost | Framework::Jax | Framework::Paddle => None,
+        Framework::PyTorch => pytorch::add_init_container(family, group, template),
+        Framework::Tf | Framework::XgBoost | Framework::Jax | Framework::Paddle => {}
     }
 }
 

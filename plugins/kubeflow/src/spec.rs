@@ -4,7 +4,7 @@
 use serde::Deserialize;
 use serde_json::{Value, value::RawValue};
 use std::collections::BTreeMap;
-use troupe_plugin::UserTemplate;
+use troupe_plugin::{GivenResources, UserTemplate};
 
 /// The value of `runPolicy.managedBy` that means this operator.
 pub(crate) const OWN_MANAGER: &str = "kubeflow.org/training-operator";
@@ -25,6 +25,8 @@ pub struct Config {
     pub pytorch_init_container_image: String,
     /// How often that container looks up the master before it fails.
     pub pytorch_init_container_max_tries: u32,
+    /// `resources` of that container. Absent: those of the container `pytorch`, cpu, memory and ephemeral storage.
+    pub pytorch_init_container_resources: Option<GivenResources>,
 }
 
 impl Default for Config {
@@ -34,6 +36,7 @@ impl Default for Config {
             gang_scheduler_name: String::new(),
             pytorch_init_container_image: INIT_IMAGE.to_owned(),
             pytorch_init_container_max_tries: 100,
+            pytorch_init_container_resources: None,
         }
     }
 }

@@ -4,9 +4,8 @@ use crate::{
     Job,
     spec::{Intranet, Role},
 };
-use serde::Serialize;
 use serde_json::json;
-use troupe_plugin::{Container, PodTemplate, index, pod_name, types::Piece};
+use troupe_plugin::{Container, InitContainer, PodTemplate, Resources, index, pod_name, types::Piece};
 
 /// The first port on which Paddle's processes listen, and the first of the 20 ports of each Service.
 pub(crate) const PORT: u32 = 36_000;
@@ -16,14 +15,10 @@ pub(crate) fn edit(job: &Job, role: &Role<'_>, template: &mut PodTemplate<'_>) {
     let policy = restart_policy(job, role, template);
     template.set("restartPolicy", policy);
     if !job.config.init_image.is_empty() && !job.config.is_lean(job.spec.intranet()) {
-        let coordinator = InitContainer {
-            name: "coord-paddle",
-            image: &job.config.init_image,
-            image_pull_policy: "IfNotPresent",
-            command: ["sh", "-c", &wait_for_names(job, role)],
-            resources: Resources { requests: Requests { cpu: "10m", memory: "10Mi" } },
-        };
-        template.push("initContainers", coordinator);
+        let resources = Resources::beside(Some(&template.first_container()), job.config.init_resources.as_ref());
+        let script = wait_for_names(job, role);
+        let coordinator = InitContainer::shell("coord-paddle", &job.config.init_image, &script, resources);
+        template.add_init_container(&coordinator);
     }
     let mut container = template.first_container();
     // Empty values are placeholders, which keep the original's order; `per_replica` has the values.
@@ -83,36 +78,18 @@ fn restart_policy(job: &Job, role: &Role<'_>, template: &PodTemplate<'_>) -> Str
     }
 }
 
-/// The fields of an init container that the plugin sets.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct InitContainer<'a> {
-    name: &'static str,
-    image: &'a str,
-    image_pull_policy: &'static str,
-    command: [&'a str; 3],
-    resources: Resources,
-}
-
-#[derive(Serialize)]
-struct Resources {
-    requests: Requests,
-}
-
-#[derive(Serialize)]
-struct Requests {
-    cpu: &'static str,
-    memory: &'static str,
-}
-
 /// Returns a script that waits until the names of all pods of the role resolve. It counts the names up, so that the
 /// template does not grow with the replicas.
 fn wait_for_names(job: &Job, role: &Role<'_>) -> String {
-    format!(
-        "i=0; while [ $i -lt {replicas} ]; do n=0; until nslookup {job}-{role}-$i >/dev/null 2>&1; do n=$((n+1)); \
-         if [ $n -ge 1000 ]; then echo {job}-{role}-$i does not resolve; exit 1; fi; sleep 1; done; i=$((i+1)); done; sleep 2",
-        replicas = role.replicas(),
-        job = job.name(),
-        role = role.name,
-    )
+    let (replicas, pod) = (role.replicas().to_string(), [job.name(), "-", role.name, "-$i"].concat());
+    [
+        "i=0; while [ $i -lt ",
+        &replicas,
+        " ]; do n=0; until nslookup ",
+        &pod,
+        " >/dev/null 2>&1; do n=$((n+1)); if [ $n -ge 1000 ]; then echo ",
+        &pod,
+        " does not resolve; exit 1; fi; sleep 1; done; i=$((i+1)); done; sleep 2",
+    ]
+    .concat()
 }

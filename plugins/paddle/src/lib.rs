@@ -63,8 +63,9 @@
 //! - Finalizers in a pod template are not copied to the pods; the original copies them.
 //! - A PodGroup that is no longer admitted blocks only the creation of pods, not the rest of the job.
 //!
-//! The init container requests 10Mi of memory instead of 10 thousandths of a byte, and it counts the names up instead
-//! of listing them.
+//! The init container asks for the cpu, memory and ephemeral storage that the first container asks for, requests and
+//! limits; the original's asks for 10 thousandths of a cpu and of a byte whatever the pod asks for, which quotas and
+//! queues may refuse. It counts the names up instead of listing them.
 //!
 //! # Settings
 //!
@@ -73,6 +74,7 @@
 //! | key | default | |
 //! |---|---|---|
 //! | `initImage` | `docker.io/library/alpine:3.10` | image of the init container that waits until the names of its role resolve; `""` omits the container |
+//! | `initResources` | absent | `requests` and `limits` of that container; absent: the cpu, memory and ephemeral storage of the first container |
 //! | `scheduling` | `""` | the gang scheduler of each job that names no other: `volcano`, `kubernetes`, or the name of a scheduler with the scheduler-plugins' PodGroup |
 //! | `etcdServer` | `""` | accepted and ignored |
 //! | `lean` | `false` | jobs with intranet PodIP get neither Services nor the init container |
@@ -176,7 +178,7 @@ impl Framework for Paddle {
                 child("ConfigMap", "configmaps", Some("paddle-res-name"), &["/data"]),
             ],
             gangs: true,
-            config_schema: json_text(&spec::config_schema()),
+            config_schema: spec::CONFIG_SCHEMA.into(),
             reads: vec![],
             event_reasons: [("Created", "Created"), ("Refused", "Create")]
                 .map(|(host, own)| (host.into(), own.into()))

@@ -221,6 +221,29 @@ mod tests {
         assert_eq!(pod["spec"]["containers"][1], json!({ "name": "side" }));
     }
 
+    // A27
+    #[test]
+    fn the_init_container_asks_for_what_the_first_container_asks_for() {
+        let containers = json!([
+            { "name": "paddle", "resources": { "requests": { "cpu": "2", "nvidia.com/gpu": 1 }, "limits": { "memory": "4Gi" } } },
+            { "name": "side", "resources": { "requests": { "cpu": "3" } } },
+        ]);
+        let spec = json!({ "worker": { "replicas": 1, "template": { "spec": { "containers": containers } } } });
+        let resources = |config: Value| {
+            let mut view = testkit::job("PaddleJob", "wide", &spec);
+            view.config = config.to_string();
+            let plan = Paddle::plan(&Job::parse(view).unwrap()).unwrap();
+            testkit::template(&plan.roles[0].template, &spec)["spec"]["initContainers"][0]["resources"].clone()
+        };
+        assert_eq!(resources(json!({})), json!({ "requests": { "cpu": "2" }, "limits": { "memory": "4Gi" } }));
+        let given = json!({ "requests": { "cpu": "10m" } });
+        assert_eq!(resources(json!({ "initResources": given })), given);
+        let nothing = json!({ "worker": role(1) });
+        let plan = plan_of(&nothing).unwrap();
+        let init = &testkit::template(&plan.roles[0].template, &nothing)["spec"]["initContainers"][0];
+        assert_eq!((&init["name"], init.get("resources")), (&json!("coord-paddle"), None));
+    }
+
     // A9: Service mode restarts workers, not servers.
     #[test]
     fn service_mode_restarts_workers_by_default() {

@@ -1,9 +1,9 @@
 //! A PaddleJob's spec, and the plugin's config.
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::collections::BTreeMap;
-use troupe_plugin::UserTemplate;
+use troupe_plugin::{GivenResources, UserTemplate};
 
 /// `spec` of a PaddleJob. Enumerations are plain text, since the original accepts any value.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -157,6 +157,8 @@ pub struct Config {
     /// Image of the init container that waits until the names of its role resolve (`--initImage`). An empty image omits
     /// the container.
     pub init_image: String,
+    /// `resources` of that container. Absent: those of the user's first container, cpu, memory and ephemeral storage.
+    pub init_resources: Option<GivenResources>,
     /// The gang scheduler of each job that names no other: `volcano`, `kubernetes`, or the name of a scheduler with the
     /// scheduler-plugins' PodGroup (`--scheduling`).
     pub scheduling: String,
@@ -180,6 +182,7 @@ impl Default for Config {
     fn default() -> Self {
         Self {
             init_image: INIT_IMAGE.into(),
+            init_resources: None,
             scheduling: String::new(),
             etcd_server: String::new(),
             lean: false,
@@ -188,16 +191,5 @@ impl Default for Config {
     }
 }
 
-pub(crate) fn config_schema() -> Value {
-    json!({
-        "type": "object",
-        "additionalProperties": false,
-        "properties": {
-            "initImage": { "type": "string", "x-troupe-grants": "images" },
-            "scheduling": { "type": "string", "x-troupe-grants": "schedulers" },
-            "etcdServer": { "type": "string" },
-            "lean": { "type": "boolean" },
-            "completeWithoutServers": { "type": "boolean" },
-        },
-    })
-}
+/// The JSON Schema of [`Config`].
+pub(crate) const CONFIG_SCHEMA: &str = include_str!("config.json");

@@ -21,6 +21,7 @@
 #[path = "bindings.rs"]
 #[rustfmt::skip]
 pub mod __bindings;
+mod added;
 #[cfg(all(feature = "arena", target_family = "wasm"))]
 mod arena;
 pub mod conditions;
@@ -44,6 +45,7 @@ pub use __bindings::__export_troupe_plugin;
 #[doc(hidden)]
 pub use __bindings::exports::troupe::framework::framework::Guest as __Guest;
 pub use __bindings::troupe::framework::types;
+pub use added::{GivenResources, InitContainer, Resources};
 pub use gate::{field_is, pods_are};
 pub use indexes::{Indexes, NotIndexes};
 pub use job::{Job, invalid, unsupported};

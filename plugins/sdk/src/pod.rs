@@ -2,6 +2,7 @@
 //! plugin does not know do not change.
 
 use crate::{
+    added::InitContainer,
     json_text,
     types::{Edit, FieldError, Refusal, Template},
 };
@@ -81,6 +82,11 @@ impl<'a> PodTemplate<'a> {
     /// Appends to a list of the pod spec (`volumes`, `initContainers`).
     pub fn push(&mut self, list: &str, item: impl Serialize) {
         append(&mut self.edits, pointer_to("/spec/", list), item);
+    }
+
+    /// Appends an init container of the plugin's.
+    pub fn add_init_container(&mut self, container: &InitContainer<'_>) {
+        append_text(&mut self.edits, pointer_to("/spec/", "initContainers"), &container.to_json());
     }
 
     /// Returns the first container, which runs the framework's program.
@@ -169,7 +175,19 @@ struct ObjectFieldSelector<'a> {
     field_path: &'a str,
 }
 
-impl Container<'_, '_> {
+impl<'a> Container<'_, 'a> {
+    /// Returns the user's `resources` as JSON, without those that belong to one container: devices, huge pages and claims.
+    /// None if nothing is left.
+    pub(crate) fn shared_resources(&self) -> Option<Cow<'a, str>> {
+        let text = self.user.raw("resources")?;
+        // Most containers have nothing of their own, and a look at each byte costs a third of parsing and writing it again.
+        // The name of a device has a slash, that of a huge page a `g`, claims are a list, and a backslash may hide either.
+        if text.bytes().any(|byte| matches!(byte, b'/' | b'g' | b'[' | b'\\')) {
+            return serde_json::from_str(text).ok().and_then(|resources| without_own(&resources)).map(Cow::Owned);
+        }
+        Some(Cow::Borrowed(text)).filter(|text| !matches!(&**text, "{}" | "null"))
+    }
+
     /// Returns whether the user's field is absent, null or an empty list.
     #[must_use]
     pub fn lacks(&self, field: &str) -> bool {
@@ -205,6 +223,21 @@ impl Container<'_, '_> {
     }
 }
 
+/// Returns the `requests` and `limits` of a container's resources with what any container may ask for beside it. None if there
+/// is nothing.
+fn without_own(resources: &Fields<'_>) -> Option<String> {
+    let mut parts = vec![];
+    for part in ["requests", "limits"] {
+        let entries: Fields<'_> = resources.get(part).unwrap_or_default();
+        let shared = entries.0.iter().filter(|(name, _)| ["cpu", "memory", "ephemeral-storage"].contains(&&*name.0));
+        let texts: Vec<_> = shared.map(|(name, amount)| ["\"", &*name.0, "\":", amount.get()].concat()).collect();
+        if !texts.is_empty() {
+            parts.push(["\"", part, "\":{", &texts.join(","), "}"].concat());
+        }
+    }
+    (!parts.is_empty()).then(|| ["{", &parts.join(","), "}"].concat())
+}
+
 /// Returns the JSON pointer of a field. Concatenates, because `format!` costs ten times as much.
 fn pointer_to(place: &str, field: &str) -> String {
     if field.contains(['~', '/']) {
@@ -219,12 +252,15 @@ fn set(edits: &mut Vec<Edit>, at: String, value: impl Serialize) {
 
 /// Adds an append edit. Consecutive items of the same list share one edit.
 fn append(edits: &mut Vec<Edit>, at: String, item: impl Serialize) {
-    let item = json_text(&item);
+    append_text(edits, at, &json_text(&item));
+}
+
+fn append_text(edits: &mut Vec<Edit>, at: String, item: &str) {
     match edits.last_mut() {
         Some(Edit::Append((list, items))) if *list == at => {
             items.pop();
             items.push(',');
-            items.push_str(&item);
+            items.push_str(item);
             items.push(']');
         }
         _ => edits.push(Edit::Append((at, format!("[{item}]")))),
@@ -245,7 +281,7 @@ struct Spec<'a> {
 }
 
 /// The fields of an object. A field's value stays unparsed until [`Fields::get`] reads it.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Fields<'a>(Vec<(Name<'a>, &'a RawValue)>);
 
 #[derive(Debug, Deserialize)]
@@ -253,10 +289,14 @@ struct Fields<'a>(Vec<(Name<'a>, &'a RawValue)>);
 struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
 
 impl<'a> Fields<'a> {
+    /// Returns the value of a field as text. None if it is absent.
+    fn raw(&self, name: &str) -> Option<&'a str> {
+        self.0.iter().find(|(field, _)| field.0 == name).map(|(_, value)| value.get())
+    }
+
     /// Returns the value of a field. None if it is absent, null or of another type.
     fn get<T: Deserialize<'a>>(&self, name: &str) -> Option<T> {
-        let (_, value) = self.0.iter().find(|(field, _)| field.0 == name)?;
-        serde_json::from_str(value.get()).ok().flatten()
+        serde_json::from_str(self.raw(name)?).ok().flatten()
     }
 }
 

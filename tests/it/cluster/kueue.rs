@@ -27,12 +27,12 @@ async fn room_for_two(world: &World) {
     let priority = json!({ "apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "WorkloadPriorityClass",
         "metadata": { "name": "urgent" }, "value": 100, "description": "" });
     world.create_in_cluster(&PRIORITIES, &priority).await;
-    let room = [("cpu", "2"), ("memory", "1Gi")].map(|(name, quota)| json!({ "name": name, "nominalQuota": quota }));
-    let quota = json!({ "name": "spot", "resources": room });
+    // A job whose containers ask for cpu alone asks for nothing else.
+    let quota = json!({ "name": "spot", "resources": [{ "name": "cpu", "nominalQuota": "2" }] });
     let queue = json!({
         "namespaceSelector": {},
         "preemption": { "withinClusterQueue": "LowerPriority" },
-        "resourceGroups": [{ "coveredResources": ["cpu", "memory"], "flavors": [quota] }],
+        "resourceGroups": [{ "coveredResources": ["cpu"], "flavors": [quota] }],
     });
     world.create_in_cluster(&CLUSTER_QUEUES, &of("ClusterQueue", "all", &queue)).await;
     world.create(&LOCAL_QUEUES, &of("LocalQueue", "ours", &json!({ "clusterQueue": "all" }))).await;
