@@ -23,6 +23,8 @@ pub(crate) fn launcher(container: &mut Container<'_, '_>, job: &MpiJob, implemen
         Implementation::Mpich => {
             container.env("HYDRA_HOST_FILE", HOSTFILE);
             container.env("HYDRA_LAUNCH_EXTRA_ARGS", SSH_ARGS);
+            // Better: MPICH reads this name alone (seen with 5.0.2; 3.4.3 to 5.0.2 have no other).
+            env_unless_set(container, "HYDRA_LAUNCHER_EXTRA_ARGS", SSH_ARGS);
         }
     }
     if !job.spec.launcher_is_a_host() {
@@ -47,8 +49,23 @@ fn open_mpi(container: &mut Container<'_, '_>, slots: &str, launcher_is_a_host: 
     env_unless_set(container, "PRTE_MCA_prte_default_hostfile", HOSTFILE);
     env_unless_set(container, "PRTE_MCA_prte_set_default_slots", slots);
     env_unless_set(container, "PRTE_MCA_plm_ssh_args", SSH_ARGS);
+    // PRTE hands the arguments to its daemons cut at the `=`. As a tree the first daemon starts number 65, with half an
+    // option: exit code 255 without a word (seen with Open MPI 5.0.11). Without a tree the launcher starts them all.
+    env_unless_set(container, "PRTE_MCA_plm_ssh_no_tree_spawn", "1");
     // PRTE knows its own host only by its short name: with long names it would connect to the launcher's entry by SSH.
     env_unless_set(container, "PRTE_MCA_prte_keep_fqdn_hostnames", if launcher_is_a_host { "false" } else { "true" });
+}
+
+/// Returns the user's variables that Open MPI 4 reads and Open MPI 5 ignores without a word (seen with 5.0.11), each with what
+/// Open MPI 5 reads, unless the container has that too. Those that the plugin sets are none of them.
+pub(crate) fn ignored_by_open_mpi_5(container: &Container<'_, '_>) -> Vec<(String, String)> {
+    let ours = ["orte_keep_fqdn_hostnames", "orte_default_hostfile", "plm_rsh_args", "orte_set_default_slots"];
+    let read = |name: &str| {
+        let name = name.strip_prefix("OMPI_MCA_").filter(|name| !ours.contains(name))?;
+        let of_5 = |prefix, new| name.strip_prefix(prefix).map(|rest| ["PRTE_MCA_", new, rest].concat());
+        of_5("orte_", "prte_").or_else(|| of_5("plm_rsh_", "plm_ssh_")).filter(|read| !container.has_env(read))
+    };
+    container.env_names().iter().filter_map(|name| Some((name.to_string(), read(name)?))).collect()
 }
 
 fn env_unless_set(container: &mut Container<'_, '_>, name: &str, value: &str) {

@@ -45,7 +45,15 @@ fn hostfile(job: &MpiJob, implementation: Implementation) -> String {
     let slots = job.spec.slots();
     let launcher = job.spec.launcher_is_a_host().then(|| "launcher".to_owned());
     let workers = (0..job.spec.workers()).map(|index| format!("worker-{index}"));
-    let hosts = launcher.into_iter().chain(workers).map(|pod| host(job, &pod));
+    let hosts = launcher.into_iter().chain(workers).map(|pod| match implementation {
+        // Intel MPI knows itself by its host name, or by the name in /etc/hosts, which has the cluster's domain. By another
+        // name it connects to itself by SSH and fails (seen with 2021.18.1). Workers resolve the host name by their search
+        // domain.
+        Implementation::Intel if pod == "launcher" && job.config.cluster_domain.is_empty() => {
+            format!("{}-{pod}", job.name())
+        }
+        _ => host(job, &pod),
+    });
     let line = |host: String| match implementation {
         Implementation::OpenMpi => format!("{host} slots={slots}\n"),
         Implementation::Intel | Implementation::Mpich => format!("{host}:{slots}\n"),
@@ -137,6 +145,19 @@ mod tests {
         assert_eq!(discover, "#!/bin/sh\necho foo-launcher.foo.bar.svc\n");
         job.spec.mpi_replica_specs.as_mut().unwrap().remove("Worker");
         assert_eq!(files(&job, vec![]).0, "foo-launcher.foo.bar.svc slots=1\n");
+    }
+
+    // M12: by its long name Intel MPI does not know itself
+    #[test]
+    fn an_intel_launcher_that_is_a_host_is_listed_by_the_name_that_it_knows() {
+        let mut spec = pi();
+        spec["mpiImplementation"] = json!("Intel");
+        spec["runLauncherAsWorker"] = json!(true);
+        let first = |job: &MpiJob| files(job, vec![]).0.lines().next().unwrap().to_owned();
+        assert_eq!(first(&job("pi", &spec)), "pi-launcher:1");
+        assert_eq!(first(&with_domain("cluster.local", &spec)), "pi-launcher.pi.default.svc.cluster.local:1");
+        spec["mpiImplementation"] = json!("MPICH");
+        assert_eq!(first(&job("pi", &spec)), "pi-launcher.pi.default.svc:1");
     }
 
     #[test]

@@ -2,10 +2,12 @@
 
 use crate::MpiJob;
 use crate::launcher::{self, Launcher, running_pods};
+use crate::lost::{self, Loss};
+use crate::validate::validate;
 use serde_json::{Map, Value, json};
 use troupe_plugin::conditions::{Conditions, Step};
 use troupe_plugin::types::{Event, Observation, Outcome, Outlook, PodPhase, PodRow, Verdict};
-use troupe_plugin::{ObservationExt, json_text, rfc3339};
+use troupe_plugin::{ObservationExt, json_text, parse_rfc3339, rfc3339};
 
 /// Returns the job's whole status, from the previous status and the observation.
 pub(crate) fn judge(job: &MpiJob, seen: &Observation, outlook: &Outlook) -> Verdict {
@@ -19,7 +21,7 @@ pub(crate) fn judge(job: &MpiJob, seen: &Observation, outlook: &Outlook) -> Verd
     status.set_created();
     status.set_start_time(outlook);
     status.set_suspended(outlook);
-    status.apply_launcher(&launcher);
+    status.apply_launcher(&launcher, |at| Loss::of(job, &validate(job).ok()?, seen, at.and_then(parse_rfc3339)));
     status.fail_if_evicted(&workers, outlook);
     status.report_failed_worker(&workers, &published_counts(&previous));
     status.set_running(&workers, seen, outlook);
@@ -82,13 +84,22 @@ impl Status {
         }
     }
 
-    fn apply_launcher(&mut self, launcher: &Launcher) {
+    fn apply_launcher(&mut self, launcher: &Launcher, loss: impl Fn(Option<&str>) -> Option<Loss>) {
         match launcher {
             Launcher::Absent | Launcher::Going { .. } => {}
             Launcher::Complete { at, .. } => {
-                let at = at.clone().unwrap_or_else(|| self.now.clone());
-                self.completion_time.get_or_insert(at);
-                let message = format!("{} successfully completed.", self.job_name);
+                let mut message = format!("{} successfully completed.", self.job_name);
+                if !self.conditions.finished() {
+                    match loss(at.as_deref()) {
+                        Some(Loss::Fails(why)) => return self.fail(lost::REASON, &why),
+                        Some(Loss::IsTold(what)) => {
+                            message = format!("{message} But {what}.");
+                            self.events.push(Event { warning: true, reason: lost::REASON.to_owned(), message: what });
+                        }
+                        None => {}
+                    }
+                }
+                self.completion_time.get_or_insert_with(|| at.clone().unwrap_or_else(|| self.now.clone()));
                 let step = self.conditions.finish("Succeeded", "MPIJobSucceeded", &message, &self.now);
                 self.emit(step, "MPIJobSucceeded", message);
             }

@@ -19,6 +19,16 @@
 //! - `PRTE_MCA_*` variables are set in addition to the `OMPI_MCA_*` variables: Open MPI 5 reads only the former, and
 //!   without them runs every rank in the launcher. A user's own variable of that name takes precedence, and so do a
 //!   user's `NVIDIA_VISIBLE_DEVICES` and `NVIDIA_DRIVER_CAPABILITIES`, which the original blanks.
+//! - `PRTE_MCA_plm_ssh_no_tree_spawn` is one of them: without it Open MPI 5 ends with exit code 255 and no message where
+//!   there are more than 64 workers. `HYDRA_LAUNCHER_EXTRA_ARGS` is set beside `HYDRA_LAUNCH_EXTRA_ARGS`, which MPICH does
+//!   not read.
+//! - The warning event `VariableIgnored` names variables of the launcher that Open MPI 4 reads and Open MPI 5 ignores, such
+//!   as `OMPI_MCA_plm_rsh_agent`.
+//! - The Service publishes pods that are not ready: `mpirun` waits for an SSH server, but not for a name, and the workers of
+//!   Intel MPI and MPICH connect back to the launcher's. The original does so only for a launcher that is a host.
+//! - A launcher of Intel MPI that is a host is listed by its host name unless there is a `cluster-domain`: by any other name
+//!   it connects to itself by SSH and fails.
+//! - `slotsPerWorker: 0` is refused: no MPI starts a rank with it.
 //! - Workers search the configured cluster domain; in the original they search `cluster.local` whatever
 //!   `--cluster-domain` is.
 //!
@@ -28,6 +38,10 @@
 //!   policy is None, the launcher is stopped too. The original sets Failed and keeps everything running.
 //! - The event `MPIJobWorkerFailed` reports a worker that failed for another reason; the original only counts it. As in
 //!   the original, the worker is not recreated until its pod is deleted.
+//! - A job of Open MPI whose launcher ends with exit code 0 after one of its workers has failed is Failed
+//!   (`MPIJobWorkerLost`): Open MPI 5 ends so when it has lost a worker, without having done the work. With `warn`, and if
+//!   the launcher reads `discover_hosts.sh`, the job succeeds, and a warning event says so. The original takes it for
+//!   Succeeded.
 //! - A suspended job keeps no worker, even if the clean-pod policy is Running: a worker that had failed or ended would
 //!   not run again and would block the job once it is resumed. The counts remain until the pods are gone, so that Kueue
 //!   does not release their quota too early.
@@ -76,6 +90,7 @@
 //! |---|---|---|
 //! | `cluster-domain` | `""` | domain of the cluster, appended to host names; if empty, host names end with `.svc` |
 //! | `gang-scheduling` | `""` | `volcano`, `kubernetes`, or the name of a scheduler with the scheduler-plugins' PodGroup |
+//! | `lost-worker` | `fail` | a job of Open MPI whose launcher ends with exit code 0 after a worker has failed: `fail`, or `warn` and succeed; the annotation `mpi.troupe.dev/lost-worker` of a job replaces it |
 //! | `ttl-deletes-mpijob` | `false` | `ttlSecondsAfterFinished` deletes the MPIJob too |
 //!
 //! The original's flags:
@@ -112,6 +127,7 @@ mod gang;
 mod hostfile;
 mod judge;
 mod launcher;
+mod lost;
 #[cfg(all(feature = "crd", not(target_family = "wasm")))]
 pub mod original;
 mod plan;
@@ -230,6 +246,8 @@ fn config_schema() -> String {
     let domain = "Domain of the cluster, appended to host names; empty leaves them at `.svc`.";
     let gang = "`volcano`, `kubernetes`, or the name of a scheduler with the scheduler-plugins' PodGroup; empty is no gang \
                 scheduling.";
+    let lost = "A job of Open MPI whose launcher ends with exit code 0 after a worker has failed: it fails, or succeeds with a \
+                warning.";
     let ttl = "ttlSecondsAfterFinished deletes the MPIJob too, not its launcher's Job alone.";
     json_text(&json!({
         "type": "object",
@@ -238,6 +256,7 @@ fn config_schema() -> String {
             "gang-scheduling": {
                 "type": "string", "default": "", "description": gang, "x-troupe-grants": "schedulers",
             },
+            "lost-worker": { "enum": ["fail", "warn"], "default": "fail", "description": lost },
             "ttl-deletes-mpijob": { "type": "boolean", "default": false, "description": ttl },
         },
         "additionalProperties": false,

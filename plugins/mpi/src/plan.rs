@@ -1,13 +1,13 @@
 //! The plan of an MPIJob: workers, the launcher's Job, the Service, the ConfigMap, the SSH keys and the gang.
 
-use crate::validate::{CleanPods, Replicas, Valid, validate};
-use crate::{MpiJob, gang, hostfile, launcher, pods};
+use crate::validate::{CleanPods, Implementation, Replicas, Valid, validate};
+use crate::{MpiJob, env, gang, hostfile, launcher, pods};
 use serde_json::json;
 use troupe_plugin::types::{
     Algorithm, Backing, Body, Clean, Criterion, Event, JobPlan, Object, Piece, Policy, Reached, Refusal, Role,
     SecretRecipe, Success, Template, Ttl, Upkeep,
 };
-use troupe_plugin::{PodTemplate, UserTemplate, job_name, json_text, pod_name, pods_are, text, unsupported};
+use troupe_plugin::{PodTemplate, job_name, json_text, pod_name, pods_are, text, unsupported};
 
 /// The workers' role.
 pub(crate) const WORKER: &str = "worker";
@@ -33,7 +33,7 @@ pub(crate) fn plan(job: &MpiJob) -> Result<JobPlan, Refusal> {
         success_criteria: vec![vec![Criterion { role: launcher::ROLE.into(), indices: vec![], at_least: None }]],
         host_ports: 0,
         policy: policy(job, valid.clean_pods),
-        warnings: overridden_restart_policy(valid.launcher.template).into_iter().collect(),
+        warnings: warnings(&valid),
     })
 }
 
@@ -65,15 +65,16 @@ fn launcher_role(job: &MpiJob, valid: &Valid<'_>) -> Result<Role, Refusal> {
     })
 }
 
-/// Returns the headless Service that resolves the names of the job's pods. The name of a launcher that is a host must
-/// resolve before the launcher is ready, since `mpirun` runs in it.
+/// Returns the headless Service that resolves the names of the job's pods, ready or not. Better: the original publishes ready
+/// pods alone unless the launcher is a host. `mpirun` waits for an SSH server that is not there yet, and for no name, and
+/// the workers of Intel MPI and MPICH connect back to the launcher's name.
 fn service(job: &MpiJob) -> Object {
     let body = json!({
         "metadata": { "labels": { "app": job.name() } },
         "spec": {
             "clusterIP": "None",
             "selector": { pods::OPERATOR_NAME: pods::MPI_OPERATOR, pods::JOB_NAME: job.name() },
-            "publishNotReadyAddresses": job.spec.launcher_is_a_host(),
+            "publishNotReadyAddresses": true,
         },
     });
     Object {
@@ -133,13 +134,22 @@ fn policy(job: &MpiJob, clean: CleanPods) -> Policy {
     }
 }
 
-fn overridden_restart_policy(launcher: &UserTemplate) -> Option<Event> {
-    let policy: String = PodTemplate::from_user(Some(launcher), "").ok()?.get("restartPolicy")?;
-    (!policy.is_empty()).then(|| Event {
-        warning: true,
-        reason: "SetPodTemplateRestartPolicy".into(),
-        message: "Restart policy in pod template overridden by restart policy in replica spec".into(),
-    })
+fn warnings(valid: &Valid<'_>) -> Vec<Event> {
+    let Ok(mut launcher) = PodTemplate::from_user(Some(valid.launcher.template), "") else { return vec![] };
+    let mut warnings = vec![];
+    let mut warn =
+        |reason: &str, message: String| warnings.push(Event { warning: true, reason: reason.into(), message });
+    if launcher.get("restartPolicy").is_some_and(|policy: String| !policy.is_empty()) {
+        let message = "Restart policy in pod template overridden by restart policy in replica spec";
+        warn("SetPodTemplateRestartPolicy", message.into());
+    }
+    if valid.implementation == Implementation::OpenMpi {
+        for (name, read) in env::ignored_by_open_mpi_5(&launcher.first_container()) {
+            let message = format!("Open MPI 5 ignores the launcher's variable {name} and reads {read}; set both");
+            warn("VariableIgnored", message);
+        }
+    }
+    warnings
 }
 
 #[cfg(test)]
@@ -212,7 +222,7 @@ mod tests {
                     "training.kubeflow.org/operator-name": "mpi-operator",
                     "training.kubeflow.org/job-name": "pi",
                 },
-                "publishNotReadyAddresses": false,
+                "publishNotReadyAddresses": true,
             },
         });
         assert_eq!((parsed(body), fill.len()), (expected, 0));
@@ -285,8 +295,6 @@ mod tests {
         let plan = planned(&spec);
         assert_eq!([replica_index(&plan, 0), replica_index(&plan, 1)], ["1", "2"]);
         assert_eq!(filled(&role(&plan, "worker").pod_name, 0), "pi-worker-0");
-        let Body::Fixed((body, _)) = &plan.objects[0].body else { panic!("not fixed") };
-        assert_eq!(parsed(body)["spec"]["publishNotReadyAddresses"], true);
         spec["mpiReplicaSpecs"]["Worker"] = json!(null);
         assert_eq!(role(&planned(&spec), "worker").replicas, 0);
     }
@@ -304,6 +312,25 @@ mod tests {
         let mut spec = pi();
         spec["mpiReplicaSpecs"]["Worker"]["replicas"] = json!(10_000);
         assert!(matches!(plan(&job(&"a".repeat(50), &spec)), Err(Refusal::Unsupported(_))));
+    }
+
+    // Better: the variables are those of an earlier Open MPI, and all ranks would run in the launcher without a word.
+    #[test]
+    fn variables_that_open_mpi_5_ignores_are_warned_of_with_what_it_reads() {
+        let warnings = |implementation: &str, names: &[&str]| {
+            let mut spec = pi();
+            spec["mpiImplementation"] = json!(implementation);
+            let env: Vec<_> = names.iter().map(|name| json!({ "name": name, "value": "1" })).collect();
+            spec["mpiReplicaSpecs"]["Launcher"]["template"]["spec"]["containers"][0]["env"] = json!(env);
+            planned(&spec).warnings.into_iter().map(|event| event.message).collect::<Vec<_>>()
+        };
+        let agent = "Open MPI 5 ignores the launcher's variable OMPI_MCA_plm_rsh_agent and reads PRTE_MCA_plm_ssh_agent; set both";
+        let tree =
+            "Open MPI 5 ignores the launcher's variable OMPI_MCA_orte_tmpdir and reads PRTE_MCA_prte_tmpdir; set both";
+        let names = ["OMPI_MCA_plm_rsh_agent", "OMPI_MCA_btl", "OMPI_MCA_plm_rsh_args", "OMPI_MCA_orte_tmpdir"];
+        assert_eq!(warnings("OpenMPI", &names), [agent, tree]);
+        assert!(warnings("OpenMPI", &["OMPI_MCA_plm_rsh_agent", "PRTE_MCA_plm_ssh_agent"]).is_empty());
+        assert!(warnings("Intel", &names).is_empty());
     }
 
     #[test]

@@ -158,6 +158,7 @@ mod tests {
             ("PRTE_MCA_prte_default_hostfile", "/etc/mpi/hostfile"),
             ("PRTE_MCA_prte_set_default_slots", "1"),
             ("PRTE_MCA_plm_ssh_args", "-o ConnectionAttempts=10"),
+            ("PRTE_MCA_plm_ssh_no_tree_spawn", "1"),
             ("PRTE_MCA_prte_keep_fqdn_hostnames", "true"),
             ("NVIDIA_VISIBLE_DEVICES", ""),
             ("NVIDIA_DRIVER_CAPABILITIES", ""),
@@ -219,6 +220,7 @@ mod tests {
             "K_MPI_JOB_ROLE=launcher",
             "HYDRA_HOST_FILE=/etc/mpi/hostfile",
             "HYDRA_LAUNCH_EXTRA_ARGS=-o ConnectionAttempts=10",
+            "HYDRA_LAUNCHER_EXTRA_ARGS=-o ConnectionAttempts=10",
         ];
         for (implementation, expected) in [("Intel", &intel[..]), ("MPICH", &mpich[..])] {
             let job = foo(&json!({ "mpiImplementation": implementation, "slotsPerWorker": 5 }));

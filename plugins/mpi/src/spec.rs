@@ -22,8 +22,21 @@ pub struct Config {
     /// `volcano`, `kubernetes`, or the name of a scheduler with the scheduler-plugins' PodGroup (`--gang-scheduling`). If
     /// empty, there is no gang scheduling.
     pub gang_scheduling: String,
+    /// What it means that a worker failed before a launcher of Open MPI ended with exit code 0.
+    pub lost_worker: LostWorker,
     /// The time to live of the launcher's Job also applies to the MPIJob. The original deletes only the Job.
     pub ttl_deletes_mpijob: bool,
+}
+
+/// What it means that a worker failed before a launcher of Open MPI ended with exit code 0.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum LostWorker {
+    /// The job has failed.
+    #[default]
+    Fail,
+    /// The job has succeeded, with a warning.
+    Warn,
 }
 
 /// MPIJob describes an MPI application: one launcher that runs mpirun, and workers it reaches by SSH.

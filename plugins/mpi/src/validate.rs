@@ -1,7 +1,8 @@
 //! The validation of an MPIJob. It reports all errors at once, each with its field.
 
 use crate::MpiJob;
-use crate::spec::{OWN_MANAGER, ReplicaSpec, RunPolicy, given};
+use crate::lost;
+use crate::spec::{LostWorker, OWN_MANAGER, ReplicaSpec, RunPolicy, given};
 use troupe_plugin::types::{FieldError, Refusal};
 use troupe_plugin::{MAX_REPLICAS, PodTemplate, UserTemplate, dns_label_problem};
 
@@ -13,6 +14,7 @@ pub(crate) struct Valid<'a> {
     pub(crate) worker: Option<Replicas<'a>>,
     pub(crate) implementation: Implementation,
     pub(crate) clean_pods: CleanPods,
+    pub(crate) lost_worker: LostWorker,
 }
 
 /// The replicas of the launcher or of the workers.
@@ -54,13 +56,17 @@ pub(crate) fn validate(job: &MpiJob) -> Result<Valid<'_>, Refusal> {
         errors.add("spec.mpiReplicaSpecs[Launcher]", "must have Launcher replica spec");
     }
     let worker = spec.replica_spec("Worker").and_then(|worker| errors.worker(worker));
-    errors.not_negative("spec.slotsPerWorker", spec.slots_per_worker.map(i64::from));
+    if spec.slots_per_worker.is_some_and(|slots| slots < 1) {
+        // Better: the original takes 0, with which no MPI starts a rank.
+        errors.add("spec.slotsPerWorker", "must be greater than or equal to 1");
+    }
     let no_policy = RunPolicy::default();
     let clean_pods = errors.run_policy(spec.run_policy.as_ref().unwrap_or(&no_policy));
+    let lost_worker = errors.lost_worker(job);
     let implementation = errors.implementation(given(spec.mpi_implementation.as_ref()));
     match (launcher, implementation, clean_pods) {
         (Some(launcher), Some(implementation), Some(clean_pods)) if errors.0.is_empty() => {
-            Ok(Valid { launcher, worker, implementation, clean_pods })
+            Ok(Valid { launcher, worker, implementation, clean_pods, lost_worker })
         }
         _ => Err(Refusal::Invalid(errors.0)),
     }
@@ -136,6 +142,21 @@ impl Errors {
             "Running" => Some(CleanPods::Running),
             "All" => Some(CleanPods::All),
             _ => None,
+        }
+    }
+
+    /// Returns what the job says, or else what the settings say.
+    fn lost_worker(&mut self, job: &MpiJob) -> LostWorker {
+        let said =
+            job.view.annotations.iter().find(|(key, _)| key == lost::ANNOTATION).map(|(_, value)| value.as_str());
+        match said {
+            None => job.config.lost_worker,
+            Some("fail") => LostWorker::Fail,
+            Some("warn") => LostWorker::Warn,
+            Some(other) => {
+                self.one_of(format!("metadata.annotations[{}]", lost::ANNOTATION), other, &["fail", "warn"]);
+                LostWorker::Fail
+            }
         }
     }
 
@@ -286,7 +307,8 @@ mod tests {
                 "spec.runPolicy.ttlSecondsAfterFinished",
                 "must be greater than or equal to 0",
             ),
-            ("/slotsPerWorker", json!(-1), "spec.slotsPerWorker", "must be greater than or equal to 0"),
+            ("/slotsPerWorker", json!(-1), "spec.slotsPerWorker", "must be greater than or equal to 1"),
+            ("/slotsPerWorker", json!(0), "spec.slotsPerWorker", "must be greater than or equal to 1"),
             (
                 "/mpiImplementation",
                 json!("Foo"),
@@ -297,6 +319,19 @@ mod tests {
         for (pointer, value, path, message) in cases {
             assert_eq!(only_error(&pi_with(pointer, value)), (path.into(), message.into()), "{pointer}");
         }
+    }
+
+    #[test]
+    fn what_a_lost_worker_means_is_said_by_the_job_or_else_by_the_setting() {
+        let mut job = job("pi", &pi());
+        assert_eq!(validate(&job).unwrap().lost_worker, LostWorker::Fail);
+        job.config.lost_worker = LostWorker::Warn;
+        assert_eq!(validate(&job).unwrap().lost_worker, LostWorker::Warn);
+        job.view.annotations = vec![(lost::ANNOTATION.into(), "fail".into())];
+        assert_eq!(validate(&job).unwrap().lost_worker, LostWorker::Fail);
+        job.view.annotations[0].1 = "no".into();
+        let message = "\"no\" is not supported; supported values: fail, warn";
+        assert_eq!(only_error(&job), ("metadata.annotations[mpi.troupe.dev/lost-worker]".into(), message.into()));
     }
 
     #[test]

@@ -13,6 +13,11 @@ impl Indexes {
     #[must_use]
     pub fn of(mut ranges: Vec<(u32, u32)>) -> Self {
         ranges.sort_unstable();
+        Self::folded(ranges)
+    }
+
+    /// Returns the set of these ranges, which are in ascending order.
+    fn folded(ranges: Vec<(u32, u32)>) -> Self {
         let mut folded: Vec<(u32, u32)> = Vec::with_capacity(ranges.len());
         for (first, last) in ranges {
             match folded.last_mut() {
@@ -44,7 +49,7 @@ impl Indexes {
             }
             ranges.push((first, last));
         }
-        Ok(Self::of(ranges))
+        Ok(Self::folded(ranges))
     }
 
     /// Returns the last index, if there is any.

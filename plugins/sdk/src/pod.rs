@@ -30,6 +30,12 @@ impl UserTemplate {
     pub fn read<'a, T: Deserialize<'a>>(&'a self) -> Option<T> {
         serde_json::from_str(self.0.get()).ok()
     }
+
+    /// Returns whether this text is anywhere in the template. The text has no character that JSON escapes.
+    #[must_use]
+    pub fn mentions(&self, text: &str) -> bool {
+        self.0.get().contains(text)
+    }
 }
 
 /// A user's PodTemplateSpec with at least one container, and the edits for it.
@@ -206,6 +212,13 @@ impl<'a> Container<'_, 'a> {
         env.is_some_and(|env| env.iter().any(|entry| entry.get("name") == Some(Cow::Borrowed(name))))
     }
 
+    /// Returns the names of the environment variables of the user's container, in their order.
+    #[must_use]
+    pub fn env_names(&self) -> Vec<Cow<'a, str>> {
+        let env: Vec<Fields<'a>> = self.user.get("env").unwrap_or_default();
+        env.iter().filter_map(|entry| entry.get("name")).collect()
+    }
+
     /// Appends an environment variable. Of variables with the same name, Kubernetes uses the last.
     pub fn env(&mut self, name: &str, value: &str) {
         self.push("env", EnvVar { name, value: Some(value), value_from: None });
@@ -226,16 +239,25 @@ impl<'a> Container<'_, 'a> {
 /// Returns the `requests` and `limits` of a container's resources with what any container may ask for beside it. None if there
 /// is nothing.
 fn without_own(resources: &Fields<'_>) -> Option<String> {
-    let mut parts = vec![];
-    for part in ["requests", "limits"] {
-        let entries: Fields<'_> = resources.get(part).unwrap_or_default();
-        let shared = entries.0.iter().filter(|(name, _)| ["cpu", "memory", "ephemeral-storage"].contains(&&*name.0));
-        let texts: Vec<_> = shared.map(|(name, amount)| ["\"", &*name.0, "\":", amount.get()].concat()).collect();
-        if !texts.is_empty() {
-            parts.push(["\"", part, "\":{", &texts.join(","), "}"].concat());
+    let mut text = String::from("{");
+    for (part, begin) in [("requests", "\"requests\":{\""), ("limits", "\"limits\":{\"")] {
+        let empty = text.len();
+        let Some(entries) = resources.get::<Fields<'_>>(part) else { continue };
+        for (name, amount) in &entries.0 {
+            if ["cpu", "memory", "ephemeral-storage"].contains(&&*name.0) {
+                text.push_str(if text.len() == empty { begin } else { ",\"" });
+                text.push_str(&name.0);
+                text.push_str("\":");
+                text.push_str(amount.get());
+            }
+        }
+        if text.len() > empty {
+            text.push_str("},");
         }
     }
-    (!parts.is_empty()).then(|| ["{", &parts.join(","), "}"].concat())
+    // Of the comma behind the last part the end is made.
+    text.pop();
+    (!text.is_empty()).then(|| text + "}")
 }
 
 /// Returns the JSON pointer of a field. Concatenates, because `format!` costs ten times as much.
@@ -281,7 +303,7 @@ struct Spec<'a> {
 }
 
 /// The fields of an object. A field's value stays unparsed until [`Fields::get`] reads it.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Fields<'a>(Vec<(Name<'a>, &'a RawValue)>);
 
 #[derive(Debug, Deserialize)]

@@ -127,7 +127,7 @@ async fn assert_objects(world: &World, job: &Value) {
     assert_eq!(service["spec"]["selector"], selector);
     assert_eq!(
         (at(&service, "/spec/ports"), at(&service, "/spec/publishNotReadyAddresses")),
-        (&Value::Null, &Value::Null)
+        (&Value::Null, &json!(true))
     );
 
     let map = get(&CONFIG_MAPS, "pi-config").await;

@@ -355,6 +355,11 @@ fn success_is_lost(write: &Write, launchers: &mut BTreeMap<String, Timestamp>, s
     }
     let end = |object: &Value| object["status"]["troupe"]["finished"]["outcome"].clone();
     let ends = !after["spec"]["mpiReplicaSpecs"].is_null() && write.before.as_deref().map(end) != Some(end(after));
+    // Exit code 0 of a launcher that has lost a worker is no success (M21).
+    let mut conditions = after["status"]["conditions"].as_array().into_iter().flatten();
+    if conditions.any(|condition| condition["type"] == "Failed" && condition["reason"] == "MPIJobWorkerLost") {
+        return None;
+    }
     let uid = after["metadata"]["uid"].as_str()?;
     let complete = *launchers.get(uid)?;
     let shown = shown.complete.get(uid).copied();

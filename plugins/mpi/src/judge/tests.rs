@@ -386,6 +386,77 @@ fn a_worker_that_failed_for_another_reason_is_counted_and_reported() {
     assert!(story.judge().events().is_empty());
 }
 
+/// Returns pi whose second worker ended at `worker` and whose launcher ended well at `launcher`, in seconds, judged.
+fn launcher_ends_well(spec: &Value, annotation: Option<&str>, worker: u64, launcher: u64) -> Seen {
+    let mut story = Story::of(spec);
+    story.job.view.annotations =
+        annotation.map(|value| (lost::ANNOTATION.to_owned(), value.to_owned())).into_iter().collect();
+    story.pods(2, true);
+    story.launcher(&json!({}));
+    story.judge();
+    let later = |mut pod: PodRow, seconds: u64| {
+        pod.created += seconds * 1000;
+        pod
+    };
+    let worker = later(workers("pi", 2, |pod| pod).remove(1), worker).failed(137);
+    story.seen.pods =
+        vec![workers("pi", 1, PodFixture::running).remove(0), worker, later(launcher_pod(), launcher).succeeded()];
+    story.launcher(&complete(T));
+    story.judge()
+}
+
+// M21
+#[test]
+fn a_job_of_open_mpi_that_lost_a_worker_has_not_succeeded() {
+    let seen = launcher_ends_well(&pi(), None, 5, 6);
+    assert_eq!((seen.events(), seen.verdict.outcome), (vec!["MPIJobWorkerLost"], Outcome::Failed));
+    let failed = seen.condition("Failed");
+    assert_eq!((&failed["reason"], &failed["status"]), (&json!("MPIJobWorkerLost"), &json!("True")));
+    let message = failed["message"].as_str().unwrap();
+    assert!(
+        message.starts_with("worker pi-worker-1 failed before the launcher ended, whose exit code was 0"),
+        "{message}"
+    );
+    assert!(!seen.status["completionTime"].is_null());
+}
+
+// M21
+#[test]
+fn a_worker_that_ended_after_the_launcher_is_no_loss_and_neither_is_one_of_another_implementation() {
+    let succeeded = |seen: Seen| {
+        assert_eq!((seen.events(), seen.verdict.outcome), (vec!["MPIJobSucceeded"], Outcome::Succeeded));
+        assert_eq!(seen.condition("Succeeded")["message"], "MPIJob default/pi successfully completed.");
+    };
+    succeeded(launcher_ends_well(&pi(), None, 7, 6));
+    let mut story = Story::running();
+    story.seen.pods = workers("pi", 2, PodFixture::succeeded);
+    story.seen.pods.push(launcher_pod().succeeded());
+    story.launcher(&complete(T));
+    succeeded(story.judge());
+    let mut intel = pi();
+    intel["mpiImplementation"] = json!("Intel");
+    succeeded(launcher_ends_well(&intel, None, 5, 6));
+}
+
+// M21
+#[test]
+fn a_job_that_may_lose_a_worker_succeeds_with_a_warning() {
+    let mut elastic = pi();
+    let container = &mut elastic["mpiReplicaSpecs"]["Launcher"]["template"]["spec"]["containers"][0];
+    container["args"] = json!(["horovodrun", "--host-discovery-script", "/etc/mpi/discover_hosts.sh"]);
+    for seen in [launcher_ends_well(&pi(), Some("warn"), 5, 6), launcher_ends_well(&elastic, None, 5, 6)] {
+        assert_eq!(
+            (seen.events(), seen.verdict.outcome),
+            (vec!["MPIJobWorkerLost", "MPIJobSucceeded"], Outcome::Succeeded)
+        );
+        let message = seen.condition("Succeeded")["message"].as_str().unwrap();
+        assert!(
+            message.starts_with("MPIJob default/pi successfully completed. But worker pi-worker-1 failed before"),
+            "{message}"
+        );
+    }
+}
+
 #[test]
 fn a_job_that_the_original_left_evicted_ends_now_or_as_its_launcher_ended() {
     let evicted = json!({ "startTime": T, "conditions": [
