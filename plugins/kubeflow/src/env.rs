@@ -17,6 +17,8 @@ pub(crate) struct Variable {
 #[derive(Debug, Clone)]
 pub(crate) enum Value {
     Fixed(String),
+    /// The same, unless the user's container has a variable of that name.
+    UnlessSet(&'static str),
     /// Another for each replica: the host fills it in.
     PerReplica(Vec<Piece>),
     /// A field of the pod.
@@ -26,6 +28,11 @@ pub(crate) enum Value {
 /// Returns a variable with a value that all replicas of a group have.
 pub(crate) fn fixed(name: &'static str, value: impl Into<String>) -> Variable {
     Variable { name, value: Value::Fixed(value.into()) }
+}
+
+/// Returns a variable with a value that all replicas of a group have whose users say none.
+pub(crate) const fn unless_set(name: &'static str, value: &'static str) -> Variable {
+    Variable { name, value: Value::UnlessSet(value) }
 }
 
 /// Returns a variable with a number that all replicas of a group have.
@@ -45,18 +52,23 @@ pub(crate) fn piece(group: &Group<'_>, plus: u32) -> Piece {
 
 /// Appends the variables to the containers that get them. A value per replica is a placeholder, which keeps the order.
 pub(crate) fn edit(kind: &Kind, variables: &[Variable], template: &mut PodTemplate<'_>) {
-    let append = |container: &mut Container<'_, '_>| {
-        for Variable { name, value } in variables {
-            match value {
-                Value::Fixed(text) => container.env(name, text),
-                Value::PerReplica(_) => container.env(name, ""),
-                Value::Field(path) => container.env_from_field(name, path),
-            }
-        }
-    };
     match kind.all_containers {
-        true => template.each_container(append),
-        false => template.container(kind.container).iter_mut().for_each(append),
+        true => template.each_container(|container| append(variables, container)),
+        false => template.container(kind.container).iter_mut().for_each(|container| append(variables, container)),
+    }
+}
+
+// In line it would stand twice in the component.
+#[inline(never)]
+fn append(variables: &[Variable], container: &mut Container<'_, '_>) {
+    for Variable { name, value } in variables {
+        match value {
+            Value::Fixed(text) => container.env(name, text),
+            Value::UnlessSet(text) if !container.has_env(name) => container.env(name, text),
+            Value::UnlessSet(_) => {}
+            Value::PerReplica(_) => container.env(name, ""),
+            Value::Field(path) => container.env_from_field(name, path),
+        }
     }
 }
 
@@ -65,7 +77,7 @@ pub(crate) fn per_replica(kind: &Kind, variables: Vec<Variable>) -> Vec<EnvEntry
     let container = if kind.all_containers { "*" } else { kind.container };
     let entry = |Variable { name, value }| match value {
         Value::PerReplica(value) => Some(EnvEntry { container: container.into(), name: name.into(), value }),
-        Value::Fixed(_) | Value::Field(_) => None,
+        Value::Fixed(_) | Value::UnlessSet(_) | Value::Field(_) => None,
     };
     variables.into_iter().filter_map(entry).collect()
 }

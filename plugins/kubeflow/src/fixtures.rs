@@ -44,6 +44,7 @@ pub(crate) fn of_job(job: &TrainingJob, role: &str, index: u32) -> Vec<String> {
     let group = groups.iter().find(|group| group.role == role).unwrap();
     let text = |variable: crate::env::Variable| match variable.value {
         crate::env::Value::Fixed(text) => format!("{}={text}", variable.name),
+        crate::env::Value::UnlessSet(text) => format!("{}={text} unless set", variable.name),
         crate::env::Value::Field(path) => format!("{} from {path}", variable.name),
         crate::env::Value::PerReplica(pieces) => format!("{}={}", variable.name, filled(&pieces, index)),
     };

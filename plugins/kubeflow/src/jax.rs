@@ -6,12 +6,15 @@ use crate::valid::Valid;
 
 pub(crate) fn variables(valid: &Valid<'_>, group: &Group<'_>) -> Vec<Variable> {
     let family = valid.family;
+    let (port, host) = (valid.port("Worker"), family.host("worker", 0));
     vec![
         fixed("PYTHONUNBUFFERED", "1"),
-        number("COORDINATOR_PORT", valid.port("Worker")),
-        fixed("COORDINATOR_ADDRESS", family.host("worker", 0)),
+        number("COORDINATOR_PORT", port),
+        fixed("COORDINATOR_ADDRESS", &host),
         number("NUM_PROCESSES", family.total()),
         index("PROCESS_ID", group, 0),
+        // Better: JAX itself reads this name, with the port, and none of those above (seen with 0.10.2).
+        fixed("JAX_COORDINATOR_ADDRESS", format!("{host}:{port}")),
     ]
 }
 
@@ -30,6 +33,7 @@ mod tests {
             "COORDINATOR_ADDRESS=j-worker-0",
             "NUM_PROCESSES=2",
             "PROCESS_ID=1",
+            "JAX_COORDINATOR_ADDRESS=j-worker-0:6666",
         ];
         assert_eq!(variables("JAXJob", &two, "worker", 0), expected);
         assert_eq!(variables("JAXJob", &two, "worker-0", 0)[4], "PROCESS_ID=0");

@@ -49,7 +49,17 @@
 //! - The HorizontalPodAutoscaler is deleted when the job is finished.
 //! - With the clean-pod policy Running all Services are deleted, also those of pods that have ended.
 //! - A type that is removed from the spec loses its pods and Services.
-//! - `standalone: false` does not set `PET_STANDALONE`, which means yes whatever its value.
+//! - `standalone: true` sets `PET_STANDALONE` to 1, of which torchrun makes a number, and `standalone: false` does not set it.
+//!   The original sets it to nothing for both.
+//! - Elastic PyTorchJobs with c10d have `TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1`, unless the user says otherwise: without it all
+//!   agents end after 60 s when a pod joins later or is replaced. A Master counts in their `PET_NNODES`.
+//! - Workers of XGBoost wait for the name of their master in an init container as those of PyTorch do.
+//! - `TF_CONFIG` with `enableDynamicWorker` is what TensorFlow reads: a parameter server is keyed by its index, a job without
+//!   any has an empty list, and a Chief has the whole cluster.
+//! - JAXJobs have `JAX_COORDINATOR_ADDRESS` too, the variable that JAX itself reads.
+//! - Services publish pods that are not ready, so that a probe that waits for the others does not keep its own name from them.
+//! - A warning event says at submit time that the framework will not train the job as it is: `NoRendezvous`,
+//!   `TypeNotSupported`, `TrainsAlone`, `ServersInEveryPod`.
 //! - Each created object has the annotation `troupe.dev/plugin-digest`: the digest of the component that planned it.
 //!
 //! Gangs:
@@ -76,9 +86,9 @@
 //! |---|---|---|
 //! | `cluster-domain` | `""` | domain of the cluster, which ends the addresses in `TF_CONFIG` |
 //! | `gang-scheduler-name` | `""` | `volcano`, `kubernetes`, or the name of a scheduler with the scheduler-plugins' PodGroup |
-//! | `pytorch-init-container-image` | `alpine:3.10` | what PyTorch workers wait in for their master; `""` for none |
+//! | `pytorch-init-container-image` | `alpine:3.10` | what workers of PyTorch and XGBoost wait in for their master; `""` for none |
 //! | `pytorch-init-container-max-tries` | `100` | how often they look its name up, 2 seconds apart |
-//! | `pytorch-init-container-resources` | absent | its `requests` and `limits`; absent: the cpu, memory and ephemeral storage of the container `pytorch` |
+//! | `pytorch-init-container-resources` | absent | its `requests` and `limits`; absent: the cpu, memory and ephemeral storage of the container of the framework |
 //!
 //! The original's flags:
 //!
@@ -134,6 +144,7 @@ mod spec;
 mod tally;
 mod tf;
 mod valid;
+mod wait;
 mod xgboost;
 
 pub use spec::{Config, ElasticPolicy, RdzvConf, ReplicaSpec, ReplicaSpecs, RunPolicy, SchedulingPolicy, Spec};

@@ -1,7 +1,7 @@
 //! PaddleJob: the variables of `paddle.distributed.launch`, with parameter servers or without.
 
 use crate::env::{Value, Variable, fixed, number};
-use crate::family::Group;
+use crate::family::{Family, Group};
 use crate::valid::Valid;
 
 pub(crate) fn variables(valid: &Valid<'_>, group: &Group<'_>) -> Vec<Variable> {
@@ -28,10 +28,54 @@ pub(crate) fn variables(valid: &Valid<'_>, group: &Group<'_>) -> Vec<Variable> {
     variables
 }
 
+/// Returns what the commands of the job will not do: only `paddle.distributed.launch` reads the variables.
+pub(crate) fn warnings(family: &Family<'_>) -> Vec<(&'static str, String)> {
+    let mut warnings = vec![];
+    for replicas in &family.replicas {
+        let mentions = |text: &str| replicas.template.is_some_and(|template| template.mentions(text));
+        let launches = mentions("paddle.distributed.launch") || mentions("fleetrun");
+        let of = replicas.of.name;
+        if !launches && family.total() > 1 && mentions("\"command\":[\"python") {
+            let what = " is Python without paddle.distributed.launch, the only reader of the job's variables: each pod trains \
+                        alone, and the job succeeds all the same";
+            warnings.push(("TrainsAlone", ["the command of ", of, what].concat()));
+        }
+        if launches && of == "Master" {
+            let what = "paddle.distributed.launch runs a server and a trainer in every pod of a job with a Master, since it takes \
+                        a number that is not said for 1; start the programs without it, or leave the Master out";
+            warnings.push(("ServersInEveryPod", what.to_owned()));
+        }
+    }
+    warnings
+}
+
 #[cfg(test)]
 mod tests {
-    use crate::fixtures::{spec, variables};
+    use crate::fixtures::{job, spec, variables};
+    use crate::plan::plan;
     use serde_json::json;
+
+    // AC-29
+    #[test]
+    fn pods_that_would_train_alone_and_servers_in_every_pod_are_warned_of() {
+        let warned = |types: &[(&str, u32)], command: &[&str]| {
+            let mut spec = spec("PaddleJob", types, &json!({}));
+            for (name, _) in types {
+                let template = &mut spec["paddleReplicaSpecs"][name]["template"];
+                template["spec"]["containers"][0]["command"] = json!(command[..1]);
+                template["spec"]["containers"][0]["args"] = json!(command[1..]);
+            }
+            let warnings = plan(&job("PaddleJob", &spec)).unwrap().warnings;
+            warnings.into_iter().map(|event| event.reason).collect::<Vec<_>>()
+        };
+        let launch = ["python", "-m", "paddle.distributed.launch", "train.py"];
+        let (workers, servers) = ([("Worker", 2)], [("Master", 1), ("Worker", 2)]);
+        assert_eq!(warned(&workers, &["python3", "train.py"]), ["TrainsAlone"]);
+        assert_eq!(warned(&servers, &launch), ["ServersInEveryPod"]);
+        assert!(warned(&workers, &launch).is_empty());
+        assert!(warned(&workers, &["sh", "train.sh"]).is_empty(), "nobody knows what it runs");
+        assert!(warned(&[("Worker", 1)], &["python", "train.py"]).is_empty());
+    }
 
     // AC-08
     #[test]

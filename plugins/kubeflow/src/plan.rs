@@ -65,7 +65,7 @@ fn policy(valid: &Valid<'_>) -> Policy {
     }
 }
 
-/// Returns what the user wrote and does not get.
+/// Returns what the user wrote and does not get, and what the framework will not do with it.
 fn warnings(valid: &Valid<'_>) -> Vec<Event> {
     let warning = |reason: &str, message: &str| Event { warning: true, reason: reason.into(), message: message.into() };
     let set = |text: &Option<String>| text.as_ref().is_some_and(|text| !text.is_empty());
@@ -89,5 +89,6 @@ fn warnings(valid: &Valid<'_>) -> Vec<Event> {
     let deprecated = elastic
         .and_then(|elastic| elastic.n_proc_per_node)
         .map(|_| warning("DeprecatedField", "spec.elasticPolicy.nProcPerNode is deprecated: use spec.nprocPerNode"));
-    restart.into_iter().chain(scheduler).chain(deprecated).collect()
+    let own = rules::warnings(valid.family).into_iter().map(|(reason, message)| warning(reason, &message));
+    restart.into_iter().chain(scheduler).chain(deprecated).chain(own).collect()
 }

@@ -1,11 +1,10 @@
 //! PyTorchJob: the variables of `torch.distributed` and `torchrun`, and elastic workers.
 
-use crate::env::{Variable, fixed, index, number};
+use crate::env::{Variable, fixed, index, number, unless_set};
 use crate::family::{Family, Group};
 use crate::kind::Quorum;
 use crate::spec::{ElasticPolicy, given};
 use crate::valid::{Valid, exactly_one};
-use troupe_plugin::{InitContainer, PodTemplate, Resources};
 
 /// Any worker of an elastic job may end it: the others follow.
 pub(crate) fn quorum(family: &Family<'_>) -> Quorum {
@@ -59,9 +58,16 @@ fn rendezvous(valid: &Valid<'_>, elastic: &ElasticPolicy) -> Vec<Variable> {
         elastic.n_proc_per_node.map(|processes| number("PET_NPROC_PER_NODE", processes)),
         elastic.rdzv_id.as_ref().map(|id| fixed("PET_RDZV_ID", id)),
         (!conf.is_empty()).then(|| fixed("PET_RDZV_CONF", conf.join(","))),
-        // Its presence means yes. Better: the original sets it for `standalone: false` too.
-        (elastic.standalone == Some(true)).then(|| fixed("PET_STANDALONE", "")),
+        // Better: torchrun reads a number (seen with torch 2.15.0), and the original writes an empty text, for
+        // `standalone: false` too.
+        (elastic.standalone == Some(true)).then(|| fixed("PET_STANDALONE", "1")),
+        // Better: with the shared store an agent that joins later, one that replaces another among them, waits for an address
+        // that nobody publishes, and after 60 s all agents end with 1 (torch 2.15.0; pytorch issues 135712, 147064).
+        (backend == "c10d").then(|| unless_set("TORCH_DISABLE_SHARE_RDZV_TCP_STORE", "1")),
     ];
+    // Better: a Master is a node of the rendezvous too; the original counts the workers alone (trainer issue 2277).
+    let masters = valid.family.replicas("Master").map_or(0, |masters| i64::from(masters.count));
+    let (least, most) = (least.saturating_add(masters), most.saturating_add(masters));
     [
         fixed("PET_RDZV_ENDPOINT", format!("{host}:{port}")),
         fixed("PET_RDZV_BACKEND", backend),
@@ -81,25 +87,12 @@ pub(crate) fn limits(family: &Family<'_>) -> Option<(i64, i64)> {
     Some((least, most))
 }
 
-/// Adds the init container of workers beside a master: they start when its name resolves.
-pub(crate) fn add_init_container(family: &Family<'_>, group: &Group<'_>, template: &mut PodTemplate<'_>) {
-    let config = &family.job.config;
-    if config.pytorch_init_container_image.is_empty() || !waits_for_master(family, group) {
-        return;
-    }
-    let (host, tries) = (family.host("master", 0), config.pytorch_init_container_max_tries);
-    let wait = format!(
-        "try=0; until nslookup {host}; do try=$((try+1)); \
-         if [ $try -ge {tries} ]; then echo '{host} does not resolve'; exit 1; fi; sleep 2; done"
-    );
-    let given = config.pytorch_init_container_resources.as_ref();
-    let resources = Resources::beside(template.container(family.kind.container).as_ref(), given);
-    let image = &config.pytorch_init_container_image;
-    template.add_init_container(&InitContainer::shell("init-pytorch", image, &wait, resources));
-}
-
-fn waits_for_master(family: &Family<'_>, group: &Group<'_>) -> bool {
-    group.of.name == "Worker" && family.replicas("Master").is_some()
+/// Returns why the pods of the job cannot find each other.
+pub(crate) fn warnings(family: &Family<'_>) -> Vec<(&'static str, String)> {
+    let alone = family.replicas("Master").is_none() && family.job.spec.elastic_policy.is_none();
+    let message = "without a Master and without an elasticPolicy the workers have no rendezvous: with torchrun each waits for \
+                   the others at its own localhost, and plain Python has neither RANK nor MASTER_ADDR; add one of them";
+    (alone && family.total() > 1).then(|| ("NoRendezvous", message.to_owned())).into_iter().collect()
 }
 
 pub(crate) fn errors(family: &Family<'_>) -> Vec<(String, String)> {
@@ -125,12 +118,8 @@ pub(crate) fn errors(family: &Family<'_>) -> Vec<(String, String)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::TrainingJob;
     use crate::fixtures::{errors, job, of_job, spec, variables};
-    use crate::plan::plan;
     use serde_json::json;
-    use troupe_plugin::testkit;
-    use troupe_plugin::types::Template;
 
     const BOTH: [(&str, u32); 2] = [("Master", 1), ("Worker", 2)];
 
@@ -182,7 +171,7 @@ mod tests {
         };
         let policy = json!({ "minReplicas": 1, "maxReplicas": 3, "maxRestarts": 100 });
         let expected = "PET_NPROC_PER_NODE=auto PET_RDZV_ENDPOINT=j-worker-0:23456 PET_RDZV_BACKEND=c10d \
-                        PET_NNODES=1:3 PET_MAX_RESTARTS=100";
+                        PET_NNODES=1:3 PET_MAX_RESTARTS=100 TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1 unless set";
         assert_eq!(elastic(&policy), expected);
         let policy = json!({ "rdzvHost": "h", "rdzvPort": 1, "rdzvBackend": "etcd", "rdzvId": "i", "rdzvConf": [],
             "standalone": false, "nProcPerNode": 2 });
@@ -190,7 +179,12 @@ mod tests {
         assert_eq!(elastic(&policy), expected);
         let policy =
             json!({ "rdzvConf": [{ "key": "a", "value": "b" }, { "key": "c", "value": "d" }], "standalone": true });
-        assert!(elastic(&policy).ends_with("PET_RDZV_CONF=a=b,c=d PET_STANDALONE="));
+        assert!(elastic(&policy).contains(" PET_RDZV_CONF=a=b,c=d PET_STANDALONE=1 "));
+        let led = spec("PyTorchJob", &BOTH, &json!({ "elasticPolicy": { "minReplicas": 1, "maxReplicas": 3 } }));
+        assert!(
+            variables("PyTorchJob", &led, "worker", 0).contains(&"PET_NNODES=2:4".to_owned()),
+            "the master is a node"
+        );
     }
 
     // Section 1.16
@@ -207,41 +201,17 @@ mod tests {
         }
     }
 
-    // AC-05
+    // AC-29
     #[test]
-    fn only_workers_beside_a_master_wait_for_its_name() {
-        let waiting = |types: &[(&str, u32)], image: &str| {
-            let spec = spec("PyTorchJob", types, &json!({}));
-            let mut job = job("PyTorchJob", &spec);
-            job.config.pytorch_init_container_image = image.into();
-            let roles = plan(&job).unwrap().roles.into_iter();
-            let waits = |template: &Template| testkit::template(template, &spec)["spec"]["initContainers"].is_array();
-            roles.filter(|role| waits(&role.template)).map(|role| role.name).collect::<Vec<_>>()
+    fn workers_without_a_rendezvous_are_warned_of() {
+        let warned = |types: &[(&str, u32)], others: &serde_json::Value| {
+            let job = job("PyTorchJob", &spec("PyTorchJob", types, others));
+            let warnings = warnings(&Family::of(&job).unwrap());
+            warnings.into_iter().map(|(reason, _)| reason).collect::<Vec<_>>()
         };
-        assert_eq!(waiting(&BOTH, "alpine:3.10"), ["worker-0", "worker"]);
-        assert!(waiting(&BOTH, "").is_empty());
-        assert!(waiting(&[("Worker", 2)], "alpine:3.10").is_empty());
-    }
-
-    // AC-28
-    #[test]
-    fn the_container_in_which_a_worker_waits_asks_for_what_the_one_of_pytorch_asks_for() {
-        let mut spec = spec("PyTorchJob", &BOTH, &json!({}));
-        let containers = json!([
-            { "name": "side", "image": "i", "resources": { "requests": { "cpu": "3" } } },
-            { "name": "pytorch", "image": "i", "resources": { "limits": { "cpu": "1", "nvidia.com/gpu": 1 } } },
-        ]);
-        spec["pytorchReplicaSpecs"]["Worker"]["template"]["spec"]["containers"] = containers;
-        let mut job = job("PyTorchJob", &spec);
-        let resources = |job: &TrainingJob| {
-            let roles = plan(job).unwrap().roles;
-            let worker = roles.iter().find(|role| role.name == "worker").unwrap();
-            testkit::template(&worker.template, &spec)["spec"]["initContainers"][0]["resources"].clone()
-        };
-        assert_eq!(resources(&job), json!({ "limits": { "cpu": "1" } }));
-        let given = json!({ "requests": { "cpu": "5m" } });
-        job.config.pytorch_init_container_resources = Some(serde_json::from_value(given.clone()).unwrap());
-        assert_eq!(resources(&job), given);
+        assert_eq!(warned(&[("Worker", 2)], &json!({})), ["NoRendezvous"]);
+        assert!(warned(&[("Worker", 1)], &json!({})).is_empty() && warned(&BOTH, &json!({})).is_empty());
+        assert!(warned(&[("Worker", 2)], &json!({ "elasticPolicy": {} })).is_empty());
     }
 
     // AC-19

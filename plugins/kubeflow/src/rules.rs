@@ -5,7 +5,7 @@ use crate::family::{Family, Group};
 use crate::fate::{Fate, RestartPolicy};
 use crate::kind::{Framework, Quorum, ReplicaType};
 use crate::valid::Valid;
-use crate::{jax, paddle, pytorch, tf, xgboost};
+use crate::{jax, paddle, pytorch, tf, wait, xgboost};
 use troupe_plugin::PodTemplate;
 
 /// Returns the variables of each replica of a group.
@@ -22,8 +22,10 @@ pub(crate) fn variables(valid: &Valid<'_>, group: &Group<'_>) -> Vec<Variable> {
 /// Adds the init container that each replica of a group gets.
 pub(crate) fn add_init_container(family: &Family<'_>, group: &Group<'_>, template: &mut PodTemplate<'_>) {
     match family.kind.framework {
-        Framework::PyTorch => pytorch::add_init_container(family, group, template),
-        Framework::Tf | Framework::XgBoost | Framework::Jax | Framework::Paddle => {}
+        Framework::PyTorch => wait::for_master(family, group, "init-pytorch", template),
+        // Better: XGBoost tries again where its tracker refuses a connection, and gives up at once where there is no name.
+        Framework::XgBoost => wait::for_master(family, group, "init-xgboost", template),
+        Framework::Tf | Framework::Jax | Framework::Paddle => {}
     }
 }
 
@@ -42,6 +44,16 @@ pub(crate) fn fate(family: &Family<'_>, of: &ReplicaType, policy: RestartPolicy,
         Framework::Tf => tf::fate(family, of, policy, exit_code),
         Framework::XgBoost => xgboost::fate(policy, exit_code),
         Framework::PyTorch | Framework::Jax | Framework::Paddle => policy.fate(exit_code),
+    }
+}
+
+/// Returns what the framework will not do with the job as it is: a reason and what to do.
+pub(crate) fn warnings(family: &Family<'_>) -> Vec<(&'static str, String)> {
+    match family.kind.framework {
+        Framework::Tf => tf::warnings(family),
+        Framework::PyTorch => pytorch::warnings(family),
+        Framework::Paddle => paddle::warnings(family),
+        Framework::XgBoost | Framework::Jax => vec![],
     }
 }
 

@@ -24,6 +24,9 @@ struct Metadata<'a> {
 struct Spec<'a> {
     #[serde(rename = "clusterIP")]
     cluster_ip: &'static str,
+    /// Better: the original publishes ready pods alone, so that a probe that waits for the others has them wait for the name.
+    #[serde(rename = "publishNotReadyAddresses")]
+    publish_not_ready_addresses: bool,
     selector: Labels<'a>,
     ports: Vec<Port<'a>>,
 }
@@ -55,7 +58,8 @@ pub(crate) fn of(valid: &Valid<'_>, group: &Group<'_>) -> Object {
         replica_type: group.of.lower,
         replica_index: "",
     };
-    let spec = Spec { cluster_ip: "None", selector: labels, ports: ports(valid, group) };
+    let spec =
+        Spec { cluster_ip: "None", publish_not_ready_addresses: true, selector: labels, ports: ports(valid, group) };
     let body = json_text(&Service { metadata: Metadata { labels }, spec });
     let index = |place: &str| ([place, "/", &REPLICA_INDEX.replace('/', "~1")].concat(), vec![env::piece(group, 0)]);
     Object {

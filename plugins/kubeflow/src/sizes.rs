@@ -70,6 +70,7 @@ fn length(variable: &Variable, group: &Group<'_>) -> usize {
     let last = i64::from(group.count.saturating_sub(1));
     let value = match &variable.value {
         Value::Fixed(text) => text.len(),
+        Value::UnlessSet(text) => text.len(),
         Value::PerReplica(pieces) => pieces
             .iter()
             .map(|piece| match piece {
@@ -97,6 +98,7 @@ fn in_plan(valid: &Valid<'_>, group: &Group<'_>, variables: &[Variable]) -> usiz
         in_each += name.len() + AROUND_VARIABLE;
         match value {
             Value::Fixed(text) => in_each += in_json(text),
+            Value::UnlessSet(text) => in_each += in_json(text),
             Value::Field(path) => in_each += path.len(),
             Value::PerReplica(pieces) => {
                 let texts = pieces.iter().map(|piece| if let Piece::Text(text) = piece { text.len() } else { 0 });

@@ -21,11 +21,11 @@ pub struct Config {
     /// `volcano`, `kubernetes`, or the name of a scheduler with the scheduler-plugins' PodGroup. If empty, there is no
     /// gang scheduling.
     pub gang_scheduler_name: String,
-    /// The image of the init container of PyTorch workers.
+    /// The image of the init container in which workers of PyTorch and XGBoost wait for their master.
     pub pytorch_init_container_image: String,
     /// How often that container looks up the master before it fails.
     pub pytorch_init_container_max_tries: u32,
-    /// `resources` of that container. Absent: those of the container `pytorch`, cpu, memory and ephemeral storage.
+    /// `resources` of that container. Absent: those of the container of the framework, cpu, memory and ephemeral storage.
     pub pytorch_init_container_resources: Option<GivenResources>,
 }
 

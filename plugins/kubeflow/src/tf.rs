@@ -29,10 +29,8 @@ pub(crate) fn variables(valid: &Valid<'_>, group: &Group<'_>) -> Vec<Variable> {
     if valid.family.total() == 1 {
         return vec![];
     }
-    let value = match valid.family.job.spec.enable_dynamic_worker {
-        Some(true) => sparse(valid, group),
-        _ => whole(valid, group),
-    };
+    let is_sparse = valid.family.job.spec.enable_dynamic_worker == Some(true) && !group.of.leads;
+    let value = if is_sparse { sparse(valid, group) } else { whole(valid, group) };
     vec![Variable { name: "TF_CONFIG", value: Value::PerReplica(value) }]
 }
 
@@ -53,7 +51,10 @@ fn whole(valid: &Valid<'_>, group: &Group<'_>) -> Vec<Piece> {
 }
 
 /// Returns the configuration of a job whose workers come and go: a worker knows itself and all parameter servers, a
-/// parameter server itself.
+/// parameter server itself, and one that leads knows all.
+///
+/// Better: the original gives a parameter server a list of itself alone, in which TensorFlow finds no task 1, and none that
+/// leads is in its own cluster; without parameter servers it writes null, which is a `TypeError` (seen with TensorFlow 2.21.0).
 fn sparse(valid: &Valid<'_>, group: &Group<'_>) -> Vec<Piece> {
     let end = address_end(valid, group.of.name);
     let own = format!("\"{}-{}-", valid.family.job.name(), group.of.lower);
@@ -62,15 +63,15 @@ fn sparse(valid: &Valid<'_>, group: &Group<'_>) -> Vec<Piece> {
             let mut servers = format!("{end}\"}},\"ps\":");
             match valid.family.replicas("PS") {
                 Some(replicas) => push_endpoints(&mut servers, valid, replicas),
-                None => servers.push_str("null"),
+                None => servers.push_str("[]"),
             }
             servers.push_str("},");
             let own = vec![piece(group, 0), text(["\":", &own].concat()), piece(group, 0)];
             pieces("{\"cluster\":{\"worker\":{\"".to_owned(), own, &servers, group, "}")
         }
         "PS" => {
-            let begin = ["{\"cluster\":{\"worker\":{},\"ps\":[", &own].concat();
-            pieces(begin, vec![piece(group, 0)], &(end + "\"]},"), group, "}")
+            let own = vec![piece(group, 0), text(["\":", &own].concat()), piece(group, 0)];
+            pieces("{\"cluster\":{\"worker\":{},\"ps\":{\"".to_owned(), own, &(end + "\"}},"), group, "}")
         }
         _ => pieces("{\"cluster\":{\"worker\":{},\"ps\":[]},".to_owned(), vec![], "", group, "}"),
     }
@@ -108,6 +109,13 @@ fn address_end(valid: &Valid<'_>, name: &str) -> String {
         domain => format!(".{domain}"),
     };
     format!(".{}.svc{domain}:{}", job.namespace(), valid.port(name))
+}
+
+/// Returns the types that TensorFlow refuses.
+pub(crate) fn warnings(family: &Family<'_>) -> Vec<(&'static str, String)> {
+    let message =
+        "the strategies of TensorFlow 2 refuse the type master in every task (`Disallowed task type`); use Chief";
+    family.replicas("Master").map(|_| ("TypeNotSupported", message.to_owned())).into_iter().collect()
 }
 
 pub(crate) fn errors(family: &Family<'_>) -> Vec<(String, String)> {
@@ -166,10 +174,16 @@ mod tests {
             "task": { "type": "worker", "index": 2 },
         });
         assert_eq!(config(&both, "worker", 1), expected);
-        let expected = json!({ "cluster": { "worker": {}, "ps": [servers[1]] }, "task": { "type": "ps", "index": 1 } });
+        let own = json!({ "1": servers[1] });
+        let expected = json!({ "cluster": { "worker": {}, "ps": own }, "task": { "type": "ps", "index": 1 } });
         assert_eq!(config(&both, "ps", 1), expected);
         let workers = spec("TFJob", &[("Worker", 2)], &dynamic);
-        assert_eq!(config(&workers, "worker-0", 0)["cluster"]["ps"], json!(null));
+        assert_eq!(config(&workers, "worker-0", 0)["cluster"]["ps"], json!([]));
+        let led = spec("TFJob", &[("Chief", 1), ("PS", 2), ("Worker", 1)], &dynamic);
+        let cluster =
+            json!({ "chief": ["j-chief-0.ns.svc:2222"], "ps": servers, "worker": ["j-worker-0.ns.svc:2222"] });
+        let expected = json!({ "cluster": cluster, "task": { "type": "chief", "index": 0 }, "environment": "cloud" });
+        assert_eq!(config(&led, "chief", 0), expected);
     }
 
     // AC-03: only their failures are theirs alone.
@@ -185,6 +199,16 @@ mod tests {
         assert_eq!(fate_of(true, "PS", RestartPolicy::Never, Some(1)), Fate::Fail);
         assert_eq!(fate_of(false, "Worker", RestartPolicy::Never, Some(1)), Fate::Fail);
         assert_eq!(fate_of(true, "Worker", RestartPolicy::ExitCode, Some(1)), Fate::FailForGood);
+    }
+
+    // AC-29
+    #[test]
+    fn a_type_that_tensorflow_refuses_is_warned_of() {
+        let warned = |leader| {
+            let job = job("TFJob", &spec("TFJob", &[(leader, 1), ("Worker", 1)], &json!({})));
+            warnings(&Family::of(&job).unwrap()).len()
+        };
+        assert_eq!((warned("Master"), warned("Chief")), (1, 0));
     }
 
     // AC-19

@@ -116,7 +116,7 @@ async fn a_quota_and_limits_that_the_users_containers_meet_are_met_and_guarantee
         assert_eq!(text(pod, "/status/qosClass"), "Guaranteed", "{pod:#}");
     }
     // These do add one: without it the test would say nothing.
-    assert_eq!(added(&pods), BTreeSet::from(["coord-paddle", "init-pytorch"]));
+    assert_eq!(added(&pods), BTreeSet::from(["coord-paddle", "init-pytorch", "init-xgboost"]));
     world.is(&QUOTAS, "all", "used up and no more", |quota| at(quota, "/status/used") == &hard).await;
     operator.stop().await;
 }
