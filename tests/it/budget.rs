@@ -87,8 +87,11 @@ fn the_calls_about_a_job_of_ten_pods_take_few_instructions() {
     let calls = plugins.calls();
     for (function, most) in MOST_FUEL_OF_TEN_PODS {
         let (.., stats) = calls.iter().find(|(plugin, of, _)| (&**plugin, &**of) == ("paddle", function)).unwrap();
-        eprintln!("{function}: {} instructions", stats.fuel);
-        assert!(stats.count == 1 && stats.fuel <= most, "{function}: {} instructions", stats.fuel);
+        // A sample of plans, by the digests of component and job, is asked for twice.
+        assert!((1..=2).contains(&stats.count), "{function}: {} calls", stats.count);
+        let each = stats.fuel / stats.count;
+        eprintln!("{function}: {each} instructions");
+        assert!(each <= most, "{function}: {each} instructions");
     }
 }
 

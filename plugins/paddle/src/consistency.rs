@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use troupe_plugin::{
     Framework,
     testkit::{self, PodFixture, pod},
-    types::{JobPlan, Observation},
+    types::{JobPlan, Observation, Piece},
 };
 
 /// The roles, and the address prefix of their pods.
@@ -74,7 +74,11 @@ impl Case {
     /// Returns the value of `POD_IP` in the pod's container.
     fn pod_ip(&self, role: &str, index: u32) -> String {
         let pod = self.seen.pods.iter().find(|pod| pod.role == role && pod.index == Some(index)).unwrap();
-        if self.is("Service") { pod.name.clone() } else { pod.ips[0].clone() }
+        let role = self.plan.roles.iter().find(|planned| planned.name == role).unwrap();
+        match role.env.iter().find(|entry| entry.name == "POD_IP") {
+            Some(entry) => entry.value.iter().map(|piece| filled(piece, &pod.name)).collect(),
+            None => pod.ips[0].clone(),
+        }
     }
 
     fn list(&self, key: &str) -> Vec<&str> {
@@ -84,6 +88,14 @@ impl Case {
     fn endpoints(&self) -> Vec<&str> {
         let keys = ["PADDLE_PSERVERS_IP_PORT_LIST", "PADDLE_TRAINER_ENDPOINTS", "PADDLE_HETER_TRAINER_IP_PORT_LIST"];
         keys.into_iter().flat_map(|key| self.list(key)).collect()
+    }
+}
+
+fn filled(piece: &Piece, pod: &str) -> String {
+    match piece {
+        Piece::PodName => pod.to_owned(),
+        Piece::Text(text) => text.clone(),
+        other => panic!("no address has {other:?}"),
     }
 }
 

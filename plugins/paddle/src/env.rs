@@ -5,10 +5,13 @@ use crate::{
     spec::{Intranet, Role},
 };
 use serde_json::json;
-use troupe_plugin::{Container, InitContainer, PodTemplate, Resources, index, pod_name, types::Piece};
+use troupe_plugin::{Container, InitContainer, PodTemplate, Resources, index, pod_name, text, types::Piece};
 
 /// The first port on which Paddle's processes listen, and the first of the 20 ports of each Service.
 pub(crate) const PORT: u32 = 36_000;
+
+/// A process's own place in the lists of endpoints.
+const CURRENT_ENDPOINT: &str = "PADDLE_CURRENT_ENDPOINT";
 
 /// Adds the edits that all replicas of the role share.
 pub(crate) fn edit(job: &Job, role: &Role<'_>, template: &mut PodTemplate<'_>) {
@@ -33,6 +36,11 @@ pub(crate) fn edit(job: &Job, role: &Role<'_>, template: &mut PodTemplate<'_>) {
         elastic(job, &mut container);
     } else {
         container.push("envFrom", json!({ "configMapRef": { "name": job.name() } }));
+        // Better: plain Python of a collective job ends without it (seen with Paddle 3.3.1). The port is that of the ConfigMap, of
+        // which the kubelet expands variables too.
+        if job.spec.ps.is_none() && !container.has_env(CURRENT_ENDPOINT) {
+            container.env(CURRENT_ENDPOINT, "$(POD_IP):$(PADDLE_PORT)");
+        }
     }
     match (job.spec.intranet(), job.view.host_ports) {
         (Intranet::Service, _) => container.push("ports", json!({ "containerPort": PORT })),
@@ -51,7 +59,8 @@ pub(crate) fn edit(job: &Job, role: &Role<'_>, template: &mut PodTemplate<'_>) {
 pub(crate) fn per_replica(job: &Job) -> Vec<(String, Vec<Piece>)> {
     let mut env = vec![("PADDLE_TRAINER_ID".to_owned(), vec![index()])];
     if job.spec.intranet() == Intranet::Service {
-        env.push(("POD_IP".to_owned(), vec![pod_name()]));
+        // Better: `paddle.distributed.launch` takes what has no dot for no address, and then no pod is the master.
+        env.push(("POD_IP".to_owned(), vec![pod_name(), text([".", job.namespace()].concat())]));
     }
     env
 }

@@ -29,6 +29,13 @@
 //! - A condition reports a pod that has only an IPv6 address, which Paddle cannot read; the original retries for ever.
 //! - Host mode: a job has 20 host ports that no other job has. Its pods declare the port, so that the scheduler puts no
 //!   two of them on one node, and they resolve cluster names (`dnsPolicy: ClusterFirstWithHostNet`).
+//! - In Service mode pods know each other by `POD.NAMESPACE`: `paddle.distributed.launch` takes a name without a dot for no
+//!   address, and then no pod is the master. Lists of a job that was taken over keep the names that its pods have read.
+//! - A job without servers has `PADDLE_CURRENT_ENDPOINT`, without which plain Python ends, unless the user says it. On CPUs plain
+//!   Python also needs `PADDLE_DISTRI_BACKEND=gloo`, which is the user's to say.
+//! - `TRAINING_ROLE` of heterogeneous workers is `HETER_TRAINER`; Paddle refuses the original's `HETER`.
+//! - A warning event says at submit time what Paddle will not do: `TrainsAlone` for an elastic job, of which
+//!   `paddle.distributed.launch` reads nothing, and `ServersDoNotStart` for servers that are started by it.
 //! - `PADDLE_ELASTIC_NP` is `requests:limits` of the workers if both are given; the original never writes a range.
 //!
 //! Life of a job:

@@ -2,13 +2,13 @@
 
 use crate::{
     Job, env, gang, objects, rendezvous,
-    spec::{Intranet, Role},
+    spec::{Intranet, ROLES, Role},
 };
 use troupe_plugin::{
     MAX_REPLICAS, PodTemplate, index, job_name, pod_name, pods_are, text,
     types::{
-        Clean, Criterion, EnvEntry, FieldError, Gang, Gate, JobPlan, Policy, Reached, Refusal, Role as PlannedRole,
-        Template,
+        Clean, Criterion, EnvEntry, Event, FieldError, Gang, Gate, JobPlan, Policy, Reached, Refusal,
+        Role as PlannedRole, Template,
     },
 };
 
@@ -18,8 +18,12 @@ pub(crate) fn plan(job: &Job) -> Result<JobPlan, Refusal> {
         return Err(Refusal::Invalid(errors));
     }
     let gang = gang::gang(job);
-    let mut roles =
-        job.spec.roles().map(|role| planned(job, gang.as_ref(), &role)).collect::<Result<Vec<_>, Refusal>>()?;
+    let (mut roles, mut launches) = (Vec::with_capacity(ROLES.len()), false);
+    for role in job.spec.roles() {
+        let (role, starts_launch) = planned(job, gang.as_ref(), &role)?;
+        roles.push(role);
+        launches |= starts_launch;
+    }
     // Better: a role that was removed from the spec is planned with 0 replicas, so that its pods and Services are
     // deleted.
     roles.extend(job.spec.other_roles().map(removed));
@@ -39,21 +43,42 @@ pub(crate) fn plan(job: &Job) -> Result<JobPlan, Refusal> {
         success_criteria: criteria(job),
         host_ports,
         policy: policy(job),
-        warnings: vec![],
+        warnings: warnings(job, launches),
     })
 }
 
-fn planned(job: &Job, gang: Option<&Gang>, of: &Role<'_>) -> Result<PlannedRole, Refusal> {
+/// Returns what Paddle will not do with the job as it is (seen with paddlepaddle 2.6.2 and 3.3.1). `launches_servers`:
+/// `paddle.distributed.launch` starts them.
+fn warnings(job: &Job, launches_servers: bool) -> Vec<Event> {
+    let warning = |reason: &str, message: &str| Event { warning: true, reason: reason.into(), message: message.into() };
+    let mut warnings = vec![];
+    if job.spec.elastic.is_some() && job.spec.worker.as_ref().is_some_and(|worker| worker.replicas > 1) {
+        let message = "paddle.distributed.launch reads no PADDLE_ELASTIC_* variable: each pod trains alone, and the job succeeds \
+                       all the same, unless its command says --master and --nnodes";
+        warnings.push(warning("TrainsAlone", message));
+    }
+    if launches_servers {
+        let message = "paddle.distributed.launch takes the lists of a job with parameter servers for those of a collective job: \
+                       server 0 becomes trainer 0, and the job never starts; start its programs without it";
+        warnings.push(warning("ServersDoNotStart", message));
+    }
+    warnings
+}
+
+/// Returns the role, and whether it is that of servers which `paddle.distributed.launch` starts.
+fn planned(job: &Job, gang: Option<&Gang>, of: &Role<'_>) -> Result<(PlannedRole, bool), Refusal> {
     let mut template = PodTemplate::from_user(of.spec.template.as_ref(), &format!("/{}/template", of.name))?;
     template.label("paddle-res-type", of.name);
     template.annotation("paddle-resource", of.name);
     env::edit(job, of, &mut template);
+    // Only of servers it matters.
+    let launches = of.name == "ps" && template.first_container().runs("paddle.distributed.launch");
     gang::mark(job, gang, &mut template);
     let mut planned = role(of.name, of.replicas());
     planned.template = template.into_template();
     let entry = |(name, value)| EnvEntry { container: String::new(), name, value };
     planned.env = env::per_replica(job).into_iter().map(entry).collect();
-    Ok(planned)
+    Ok((planned, launches))
 }
 
 /// Returns a role with an empty template.
@@ -272,6 +297,37 @@ mod tests {
             assert_eq!((name.as_str(), value.as_str()), (Some(want_name), Some(want_value)));
         }
         assert_eq!((&container["envFrom"], &pod["spec"]["restartPolicy"]), (&Value::Null, &json!("OnFailure")));
+    }
+
+    // A28: plain Python of a collective job ends without its own endpoint.
+    #[test]
+    fn a_collective_job_has_its_own_endpoint_unless_the_user_says_it() {
+        let last = |env: Value| {
+            let mut worker = role(2);
+            worker["template"]["spec"]["containers"][0]["env"] = env;
+            let spec = json!({ "worker": worker });
+            let template = testkit::template(&plan_of(&spec).unwrap().roles[0].template, &spec);
+            template["spec"]["containers"][0]["env"].as_array().unwrap().last().unwrap().clone()
+        };
+        let ours = json!({ "name": "PADDLE_CURRENT_ENDPOINT", "value": "$(POD_IP):$(PADDLE_PORT)" });
+        assert_eq!(last(json!([])), ours);
+        assert_eq!(last(json!([{ "name": "PADDLE_CURRENT_ENDPOINT", "value": "x" }]))["name"], "PADDLE_TRAINING_ROLE");
+    }
+
+    // A28
+    #[test]
+    fn what_paddle_will_not_do_is_told() {
+        let reasons = |spec: Value| {
+            let warnings = plan_of(&spec).unwrap().warnings;
+            warnings.into_iter().map(|event| event.reason).collect::<Vec<_>>()
+        };
+        let mut launched = role(1);
+        launched["template"]["spec"]["containers"][0]["command"] =
+            json!(["python", "-m", "paddle.distributed.launch", "train.py"]);
+        assert_eq!(reasons(json!({ "elastic": 1, "worker": role(2) })), ["TrainsAlone"]);
+        assert_eq!(reasons(json!({ "ps": launched, "worker": role(1) })), ["ServersDoNotStart"]);
+        assert!(reasons(json!({ "worker": launched })).is_empty() && reasons(json!({ "ps": role(1) })).is_empty());
+        assert!(reasons(json!({ "elastic": 1, "worker": role(1) })).is_empty());
     }
 
     // A19: a job that crashed or hung the original is refused with the field's path.

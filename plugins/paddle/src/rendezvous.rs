@@ -148,7 +148,7 @@ fn data(job: &Job, seen: &Observation, port: Option<u32>, existing: Option<&Valu
     Some(data)
 }
 
-/// Returns the host of each replica of the role: its pod's name in Service mode, else its address. Returns None while a
+/// Returns the host of each replica of the role: its pod's name and namespace in Service mode, else its address. Returns None while a
 /// replica has no address.
 ///
 /// A replica that has succeeded and whose pod is gone gets no other pod: it keeps the host under which `existing`, the
@@ -157,7 +157,10 @@ fn hosts(job: &Job, seen: &Observation, role: &Role<'_>, existing: Option<&Value
     let indices = 0..role.replicas();
     let name = |index| format!("{}-{}-{index}", job.name(), role.name);
     if job.spec.intranet() == Intranet::Service {
-        return Some(indices.map(name).collect());
+        // Pods of the original, which have read its ConfigMap, know themselves by their names alone.
+        let bare = listed(existing, role, 0).is_some_and(|host| host == name(0));
+        let end = if bare { String::new() } else { [".", job.namespace()].concat() };
+        return Some(indices.map(|index| name(index) + &end).collect());
     }
     // Pods are in order of index, so one iteration finds all of them.
     let mut pods = seen.live(role.name).peekable();
@@ -294,12 +297,22 @@ mod tests {
     fn service_mode_lists_names() {
         let job = job(&json!({ "intranet": "Service", "withGloo": 2, "ps": role(2), "worker": role(2) }));
         let data = &body(&job, &four_pods()).unwrap()["data"];
-        assert_eq!(data["PADDLE_PSERVERS_IP_PORT_LIST"], "wide-ps-0:36000,wide-ps-1:36000");
-        assert_eq!(data["PADDLE_TRAINERS"], "wide-worker-0,wide-worker-1");
+        assert_eq!(data["PADDLE_PSERVERS_IP_PORT_LIST"], "wide-ps-0.ns:36000,wide-ps-1.ns:36000");
+        assert_eq!(data["PADDLE_TRAINERS"], "wide-worker-0.ns,wide-worker-1.ns");
         assert_eq!(
             (&data["PADDLE_PORT"], &data["PADDLE_GLOO_HTTP_ENDPOINT"]),
-            (&json!("36000"), &json!("wide-ps-0:36018"))
+            (&json!("36000"), &json!("wide-ps-0.ns:36018"))
         );
+        // Pods of the original have read names alone, and so know themselves.
+        let mut seen = four_pods();
+        let originals = json!({
+            "PADDLE_PORT": "36000",
+            "PADDLE_PSERVERS_IP_PORT_LIST": "wide-ps-0:36000,wide-ps-1:36000",
+            "PADDLE_TRAINER_ENDPOINTS": "wide-worker-0:36000,wide-worker-1:36000",
+            "PADDLE_TRAINERS_NUM": "2",
+        });
+        seen.children = vec![testkit::child(KEY, "ConfigMap", "wide", &[("/data", originals)])];
+        assert_eq!(body(&job, &seen), None);
     }
 
     // A11: without replicas a job has no host ports, and lists none, since another job may have them.

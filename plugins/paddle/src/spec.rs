@@ -121,8 +121,9 @@ impl Role<'_> {
     }
 }
 
-/// The roles that a job may have, in the original's order: the original's name and Paddle's `TRAINING_ROLE`.
-pub(crate) const ROLES: [(&str, &str); 3] = [("ps", "PSERVER"), ("worker", "TRAINER"), ("heter", "HETER")];
+/// The roles that a job may have, in the original's order: the original's name and Paddle's `TRAINING_ROLE`. Better: Paddle
+/// refuses the original's `HETER` (seen with 2.6.2 and 3.3.1).
+pub(crate) const ROLES: [(&str, &str); 3] = [("ps", "PSERVER"), ("worker", "TRAINER"), ("heter", "HETER_TRAINER")];
 
 impl PaddleJobSpec {
     /// Returns the roles of the spec, in the original's order.

@@ -200,6 +200,12 @@ impl<'a> Container<'_, 'a> {
         self.user.get(field).is_none_or(|value: Value| value.as_array().is_some_and(Vec::is_empty))
     }
 
+    /// Returns whether the user's command or arguments have this text. The text has no character that JSON escapes.
+    #[must_use]
+    pub fn runs(&self, text: &str) -> bool {
+        ["command", "args"].iter().any(|field| self.user.raw(field).is_some_and(|words| words.contains(text)))
+    }
+
     /// Sets a field of the container and replaces the user's value.
     pub fn set(&mut self, field: &str, value: impl Serialize) {
         set(self.edits, pointer_to(&self.at, field), value);
@@ -262,7 +268,7 @@ fn without_own(resources: &Fields<'_>) -> Option<String> {
 
 /// Returns the JSON pointer of a field. Concatenates, because `format!` costs ten times as much.
 fn pointer_to(place: &str, field: &str) -> String {
-    if field.contains(['~', '/']) {
+    if field.bytes().any(|byte| matches!(byte, b'~' | b'/')) {
         return [place, &field.replace('~', "~0").replace('/', "~1")].concat();
     }
     [place, field].concat()
