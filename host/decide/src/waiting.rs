@@ -316,7 +316,12 @@ impl fmt::Display for Waiting {
                 }
             }
             Self::BackOff { role, failures } => {
-                write!(f, "the end of a back-off: pods of role {role} have failed, {failures} so far")
+                f.write_str("the end of a back-off: ")?;
+                match failures {
+                    0 => write!(f, "a pod of role {role} has failed, which does not count"),
+                    1 => write!(f, "1 pod of role {role} has failed so far"),
+                    more => write!(f, "{more} pods of role {role} have failed so far"),
+                }
             }
             Self::Field { kind, name, at, has, one_of, says } => {
                 let (what, has) = (object(kind, name), if has.is_empty() { "nothing" } else { has });

@@ -108,7 +108,7 @@ fn a_failed_pod_is_counted_before_it_is_deleted_and_created_again_after_a_delay(
     let decision = world.pass();
     let again = world.snapshot.now + LEAST_BACK_OFF;
     assert_eq!((writes(&decision), decision.wake), (vec![], Wake::At(again)));
-    assert_eq!(decision.waiting[0].to_string(), "the end of a back-off: pods of role w have failed, 1 so far");
+    assert_eq!(decision.waiting[0].to_string(), "the end of a back-off: 1 pod of role w has failed so far");
     world.later(LEAST_BACK_OFF);
     assert_eq!(writes(&world.pass()), ["create pod/hamlet-w-1"]);
     world.snapshot.pods.insert(1, Arc::new(Pod { uid: "new".into(), ..pod(1, PodPhase::Running) }));
