@@ -148,8 +148,8 @@ fn data(job: &Job, seen: &Observation, port: Option<u32>, existing: Option<&Valu
     Some(data)
 }
 
-/// Returns the host of each replica of the role: its pod's name and namespace in Service mode, else its address. Returns None while a
-/// replica has no address.
+/// Returns the host of each replica of the role: its pod's name and namespace in Service mode, else its address. Returns
+/// None while a replica has no address.
 ///
 /// A replica that has succeeded and whose pod is gone gets no other pod: it keeps the host under which `existing`, the
 /// existing list, has it, else it is listed by its pod's name. So no pod that is still to start waits for the ConfigMap.
