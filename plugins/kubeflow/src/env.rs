@@ -64,8 +64,7 @@ fn append(variables: &[Variable], container: &mut Container<'_, '_>) {
     for Variable { name, value } in variables {
         match value {
             Value::Fixed(text) => container.env(name, text),
-            Value::UnlessSet(text) if !container.has_env(name) => container.env(name, text),
-            Value::UnlessSet(_) => {}
+            Value::UnlessSet(text) => container.env_unless_set(name, text),
             Value::PerReplica(_) => container.env(name, ""),
             Value::Field(path) => container.env_from_field(name, path),
         }

@@ -24,13 +24,13 @@ pub(crate) fn launcher(container: &mut Container<'_, '_>, job: &MpiJob, implemen
             container.env("HYDRA_HOST_FILE", HOSTFILE);
             container.env("HYDRA_LAUNCH_EXTRA_ARGS", SSH_ARGS);
             // Better: MPICH reads this name alone (seen with 5.0.2; 3.4.3 to 5.0.2 have no other).
-            env_unless_set(container, "HYDRA_LAUNCHER_EXTRA_ARGS", SSH_ARGS);
+            container.env_unless_set("HYDRA_LAUNCHER_EXTRA_ARGS", SSH_ARGS);
         }
     }
     if !job.spec.launcher_is_a_host() {
         // The container runtime must not give the node's GPUs to a launcher that computes nothing.
-        env_unless_set(container, "NVIDIA_VISIBLE_DEVICES", "");
-        env_unless_set(container, "NVIDIA_DRIVER_CAPABILITIES", "");
+        container.env_unless_set("NVIDIA_VISIBLE_DEVICES", "");
+        container.env_unless_set("NVIDIA_DRIVER_CAPABILITIES", "");
     }
 }
 
@@ -46,14 +46,14 @@ fn open_mpi(container: &mut Container<'_, '_>, slots: &str, launcher_is_a_host: 
     container.env("OMPI_MCA_orte_set_default_slots", slots);
     // Open MPI 5 replaced ORTE by PRTE and reads only the variables below. Without them every rank runs in the
     // launcher.
-    env_unless_set(container, "PRTE_MCA_prte_default_hostfile", HOSTFILE);
-    env_unless_set(container, "PRTE_MCA_prte_set_default_slots", slots);
-    env_unless_set(container, "PRTE_MCA_plm_ssh_args", SSH_ARGS);
+    container.env_unless_set("PRTE_MCA_prte_default_hostfile", HOSTFILE);
+    container.env_unless_set("PRTE_MCA_prte_set_default_slots", slots);
+    container.env_unless_set("PRTE_MCA_plm_ssh_args", SSH_ARGS);
     // PRTE hands the arguments to its daemons cut at the `=`. As a tree the first daemon starts number 65, with half an
     // option: exit code 255 without a word (seen with Open MPI 5.0.11). Without a tree the launcher starts them all.
-    env_unless_set(container, "PRTE_MCA_plm_ssh_no_tree_spawn", "1");
+    container.env_unless_set("PRTE_MCA_plm_ssh_no_tree_spawn", "1");
     // PRTE knows its own host only by its short name: with long names it would connect to the launcher's entry by SSH.
-    env_unless_set(container, "PRTE_MCA_prte_keep_fqdn_hostnames", if launcher_is_a_host { "false" } else { "true" });
+    container.env_unless_set("PRTE_MCA_prte_keep_fqdn_hostnames", if launcher_is_a_host { "false" } else { "true" });
 }
 
 /// Returns the user's variables that Open MPI 4 reads and Open MPI 5 ignores without a word (seen with 5.0.11), each with what
@@ -66,10 +66,4 @@ pub(crate) fn ignored_by_open_mpi_5(container: &Container<'_, '_>) -> Vec<(Strin
         of_5("orte_", "prte_").or_else(|| of_5("plm_rsh_", "plm_ssh_")).filter(|read| !container.has_env(read))
     };
     container.env_names().iter().filter_map(|name| Some((name.to_string(), read(name)?))).collect()
-}
-
-fn env_unless_set(container: &mut Container<'_, '_>, name: &str, value: &str) {
-    if !container.has_env(name) {
-        container.env(name, value);
-    }
 }

@@ -10,9 +10,6 @@ use troupe_plugin::{Container, InitContainer, PodTemplate, Resources, index, pod
 /// The first port on which Paddle's processes listen, and the first of the 20 ports of each Service.
 pub(crate) const PORT: u32 = 36_000;
 
-/// A process's own place in the lists of endpoints.
-const CURRENT_ENDPOINT: &str = "PADDLE_CURRENT_ENDPOINT";
-
 /// Adds the edits that all replicas of the role share.
 pub(crate) fn edit(job: &Job, role: &Role<'_>, template: &mut PodTemplate<'_>) {
     let policy = restart_policy(job, role, template);
@@ -38,8 +35,8 @@ pub(crate) fn edit(job: &Job, role: &Role<'_>, template: &mut PodTemplate<'_>) {
         container.push("envFrom", json!({ "configMapRef": { "name": job.name() } }));
         // Better: plain Python of a collective job ends without it (seen with Paddle 3.3.1). The port is that of the ConfigMap, of
         // which the kubelet expands variables too.
-        if job.spec.ps.is_none() && !container.has_env(CURRENT_ENDPOINT) {
-            container.env(CURRENT_ENDPOINT, "$(POD_IP):$(PADDLE_PORT)");
+        if job.spec.ps.is_none() {
+            container.env_unless_set("PADDLE_CURRENT_ENDPOINT", "$(POD_IP):$(PADDLE_PORT)");
         }
     }
     match (job.spec.intranet(), job.view.host_ports) {

@@ -230,6 +230,13 @@ impl<'a> Container<'_, 'a> {
         self.push("env", EnvVar { name, value: Some(value), value_from: None });
     }
 
+    /// Appends an environment variable, unless the user's container has one of this name.
+    pub fn env_unless_set(&mut self, name: &str, value: &str) {
+        if !self.has_env(name) {
+            self.env(name, value);
+        }
+    }
+
     /// Appends an environment variable whose value is a field of the pod.
     pub fn env_from_field(&mut self, name: &str, path: &str) {
         let field_ref = ObjectFieldSelector { field_path: path };
