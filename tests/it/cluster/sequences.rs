@@ -101,13 +101,25 @@ async fn follow(client: Client, kind: &'static Kind, namespace: String, views: V
     }
 }
 
-/// Plays the sequences that `SEQUENCES` names, all of them if it names none, at once.
-async fn play(plane: &ControlPlane, side: &'static Side, files: &[File], blesses: bool) -> Results {
-    let client = plane.client("user").await.unwrap();
-    let namespace = Namespace::create_in(client.clone(), "sequences").await;
+/// Creates the node that the driver plays.
+async fn create_node(plane: &ControlPlane) {
+    let namespace = Namespace::ensure_in(plane.client("user").await.unwrap(), "default").await;
     let node =
         json!({ "apiVersion": "v1", "kind": "Node", "metadata": { "name": NODE }, "spec": { "unschedulable": true } });
     namespace.create_in_cluster(&NODES, &node).await;
+}
+
+/// Plays the sequences that are chosen, at once, in a new namespace. The others are said to go as expected.
+async fn play(
+    plane: &ControlPlane,
+    side: &'static Side,
+    files: &[File],
+    namespace: &str,
+    is_chosen: impl Fn(&Sequence) -> bool + Copy,
+    blesses: bool,
+) -> Results {
+    let client = plane.client("user").await.unwrap();
+    let namespace = Namespace::create_in(client.clone(), namespace).await;
     let sequences = || files.iter().flat_map(|file| &file.sequences);
     let views: Views = Rc::new(sequences().map(|it| (it.name.clone(), watch::channel(View::new()).0)).collect());
     let local = LocalSet::new();
@@ -152,7 +164,7 @@ fn assert_same(files: &[File], side: &Side, results: &Results) {
 }
 
 /// Whether `SEQUENCES`, a comma list of parts of names, has a part of this name; if there is no list, whether or not.
-fn is_chosen(sequence: &Sequence) -> bool {
+fn is_named(sequence: &Sequence) -> bool {
     std::env::var("SEQUENCES").is_ok_and(|parts| parts.split(',').any(|part| sequence.name.contains(part)))
         || std::env::var_os("SEQUENCES").is_none()
 }
@@ -179,13 +191,23 @@ async fn the_real_controller_does_what_each_sequence_says() {
     let blesses = std::env::var_os("UPDATE_EXPECT").is_some();
     let files = files().unwrap();
     let plane = ControlPlane::start(Options::default()).await.unwrap();
-    let results = play(&plane, &THEIRS, &files, blesses).await;
+    create_node(&plane).await;
+    let results = play(&plane, &THEIRS, &files, "sequences", is_named, blesses).await;
     if blesses {
         for (file, results) in files.iter().zip(&results) {
             fs::write(&file.path, file.with(results)).unwrap();
         }
         return;
     }
+    let (seen, names) = differences(&files, &THEIRS, &results);
+    if names.is_empty() {
+        return;
+    }
+    // The real controller is no part of what is tested, and deadlines pass by the clock: on a machine that is busy, beside
+    // all the others, a pod may be made after its job's deadline.
+    eprintln!("{seen}{} sequences went otherwise beside the others, and are played again alone", names.len());
+    let is_again = |sequence: &Sequence| names.contains(&sequence.name);
+    let results = play(&plane, &THEIRS, &files, "sequences-again", is_again, blesses).await;
     assert_same(&files, &THEIRS, &results);
 }
 
@@ -195,7 +217,8 @@ async fn an_indexed_job_does_what_a_job_does() {
     let files = files().unwrap();
     let plane = ControlPlane::start(Options::default().crds(install::crds::all())).await.unwrap();
     let operator = Operator::start(&plane, &["--namespace", "sequences"]).await;
-    let results = play(&plane, &OURS, &files, false).await;
+    create_node(&plane).await;
+    let results = play(&plane, &OURS, &files, "sequences", is_named, false).await;
     assert_same(&files, &OURS, &results);
     operator.stop().await;
 }
