@@ -133,7 +133,8 @@ impl Operator {
     /// SIGTERM: it ends by itself, and well. Returns what it has written.
     pub(crate) async fn stop(mut self) -> String {
         let id = self.child.id().to_string();
-        assert!(Command::new("kill").args(["-s", "TERM", &id]).status().unwrap().success());
+        // The shell's own: a small system has no program of this name.
+        assert!(Command::new("sh").args(["-c", &format!("kill -s TERM {id}")]).status().unwrap().success());
         let ended = until(STOP, "the operator to end", || {
             let ended = self.child.try_wait();
             async move { Ok(ended?) }
