@@ -2,41 +2,35 @@
 
 use crate::moment::Moment;
 use crate::runs::State;
-use crate::slots::{MOST_MISSED, Missed};
 use crate::times;
 use serde_json::{Value, json};
 
 /// What a CronJob is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Health<'a> {
-    /// More slots than allowed passed without a run: no run is made.
-    MissedSchedule,
     /// The last run that ended has failed; this is its name.
     JobsFailed(&'a str),
+    /// The last run was never accepted: its name, and why.
+    JobsRefused(&'a str, String),
     Good,
 }
 
 impl<'a> Health<'a> {
     /// Better: a failed run that is kept counts until one succeeds. The original has it count while it is kept.
     pub(crate) fn of(moment: &Moment<'a>) -> Self {
-        if moment.slots.missed == Missed::TooMany && !moment.valid.suspended {
-            return Self::MissedSchedule;
-        }
-        let last = moment.runs.iter().rev().find(|run| !run.is_active());
-        match last.filter(|run| run.state == State::Failed) {
-            Some(run) => Self::JobsFailed(&run.object.name),
-            None => Self::Good,
+        let Some(last) = moment.runs.iter().rev().find(|run| !run.is_active()) else { return Self::Good };
+        match last.state {
+            State::Failed => Self::JobsFailed(&last.object.name),
+            State::Refused => Self::JobsRefused(&last.object.name, last.refusal().unwrap_or_default()),
+            State::Active | State::Succeeded => Self::Good,
         }
     }
 
     /// Returns reason and message of what is wrong.
     pub(crate) fn problem(self) -> Option<(&'static str, String)> {
         match self {
-            Self::MissedSchedule => {
-                let mend = "set or decrease spec.startingDeadlineSeconds to leave out those that are too old";
-                Some(("MissedSchedule", format!("More than {MOST_MISSED} times passed without a run; {mend}.")))
-            }
             Self::JobsFailed(run) => Some(("JobsFailed", format!("{run} has failed."))),
+            Self::JobsRefused(run, why) => Some(("JobsRefused", format!("{run} was refused: {why}"))),
             Self::Good => None,
         }
     }
@@ -99,7 +93,7 @@ fn degraded(moment: &Moment<'_>) -> Condition {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixtures::{at, complete, cron_job, failed, hourly, hourly_with, job, seen, seen_after};
+    use crate::fixtures::{at, complete, cron_job, failed, hourly, hourly_with, job, refused, seen, seen_after};
     use troupe_plugin::types::{ChildView, Observation};
 
     /// Returns status and reason of Available, Progressing and Degraded.
@@ -134,15 +128,16 @@ mod tests {
         }
     }
 
-    // C10
+    // C12: the template makes runs that the host rejects
     #[test]
-    fn too_many_missed_slots_are_reported_with_how_to_mend_it() {
-        let spec = hourly_with("schedule", json!("* * * * *"));
-        let seen = seen_after("10:00", "12:30", &[]);
-        assert_eq!(told(&spec, &seen), ["False MissedSchedule", "False NoJobsActive", "True MissedSchedule"]);
-        let moment = Moment::of(&cron_job(&spec), &seen).unwrap();
+    fn a_refused_run_is_named_with_the_reason() {
+        let seen = after_noon(&[complete("11:00"), refused("12:00")]);
+        assert_eq!(told(&hourly(), &seen), ["False JobsRefused", "False NoJobsActive", "True JobsRefused"]);
+        let moment = Moment::of(&cron_job(&hourly()), &seen).unwrap();
         let (_, message) = Health::of(&moment).problem().unwrap();
-        assert!(message.contains("More than 100") && message.contains("spec.startingDeadlineSeconds"), "{message}");
+        assert!(message.ends_with(" was refused: spec.worker: must be at least 1"), "{message}");
+        let mended = after_noon(&[refused("11:00"), complete("12:00")]);
+        assert_eq!(told(&hourly(), &mended)[2], "False AllJobsCompleted");
     }
 
     // C15

@@ -127,11 +127,23 @@ fn status() -> Value {
         "x-kubernetes-list-type": "atomic",
     });
     let last = json!({ "description": "The time that the last run is for.", "type": "string", "format": "date-time" });
+    let observed = object(
+        "The schedule that the CronJob has, and since when.",
+        [
+            ("schedule", text("spec.schedule.")),
+            ("timeZone", text("spec.timeZone.")),
+            (
+                "since",
+                json!({ "description": "When it was first seen: only later times are due.", "type": "string", "format": "date-time" }),
+            ),
+        ],
+    );
     object(
         "What is known of the CronJob.",
         [
             ("active", active),
             ("lastScheduleTime", last),
+            ("observedSchedule", observed),
             ("conditions", conditions()),
             ("troupe", shared::of(shared::ledger)),
         ],

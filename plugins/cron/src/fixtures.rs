@@ -71,6 +71,14 @@ pub(crate) fn failed(slot: &str) -> ChildView {
     ended(slot, "Failed")
 }
 
+/// A run that the host rejects, with the Job's name.
+pub(crate) fn refused(slot: &str) -> ChildView {
+    let mut job = job(slot);
+    let rejected = json!([{ "type": "Rejected", "status": "True", "message": "spec.worker: must be at least 1" }]);
+    job.fields[2].1 = json!({ "conditions": rejected }).to_string();
+    job
+}
+
 /// The run while somebody deletes it.
 pub(crate) fn going(mut run: ChildView) -> ChildView {
     run.terminating = true;

@@ -4,6 +4,7 @@ use crate::CronJob;
 use crate::conditions::{Health, conditions, of_type};
 use crate::moment::Moment;
 use crate::runs::Run;
+use crate::slots::MANY;
 use crate::times;
 use serde_json::{Value, json};
 use troupe_plugin::ObservationExt;
@@ -17,7 +18,10 @@ pub(crate) fn judge(job: &CronJob, seen: &Observation) -> Result<Verdict, Refusa
     let moment = Moment::of(job, seen)?;
     let before: Value = seen.previous();
     let now = times::seconds(seen.now);
-    let mut status = json!({ "conditions": conditions(&moment, job.view.generation, now, &before) });
+    let mut status = json!({
+        "conditions": conditions(&moment, job.view.generation, now, &before),
+        "observedSchedule": moment.schedule,
+    });
     let active = active(job, &moment);
     if !active.is_empty() {
         status["active"] = active.into();
@@ -27,7 +31,7 @@ pub(crate) fn judge(job: &CronJob, seen: &Observation) -> Result<Verdict, Refusa
     }
     Ok(Verdict {
         wake_at: wake_at(&moment, now).map(times::milliseconds),
-        events: made(&moment).into_iter().chain(problem(&moment, &before)).collect(),
+        events: made(&moment).into_iter().chain(missed(&moment)).chain(problem(&moment, &before)).collect(),
         ..Verdict::new(status.to_string(), headline(&moment), Outcome::Open)
     })
 }
@@ -43,8 +47,6 @@ fn wake_at(moment: &Moment<'_>, now: i64) -> Option<i64> {
 fn headline(moment: &Moment<'_>) -> &'static str {
     if moment.valid.suspended {
         "Suspended"
-    } else if Health::of(moment) == Health::MissedSchedule {
-        "MissedSchedule"
     } else if moment.active().next().is_some() {
         "Active"
     } else {
@@ -75,6 +77,15 @@ fn made(moment: &Moment<'_>) -> Option<Event> {
     let run = moment.runs.iter().find(|run| run.slot == Some(last))?;
     let message = format!("Created {} {}", run.object.kind, run.object.name);
     Some(Event { warning: false, reason: "SuccessfulCreate".into(), message })
+}
+
+/// Returns the event of many slots that passed without a run, once the newest has one.
+fn missed(moment: &Moment<'_>) -> Option<Event> {
+    let message = format!(
+        "More than {MANY} times passed without a run, and the newest has one; spec.startingDeadlineSeconds leaves out times \
+         that are too old."
+    );
+    moment.missed_many().then(|| Event { warning: true, reason: "MissedSchedule".into(), message })
 }
 
 /// Returns the event of a problem that the published status does not have.
@@ -115,7 +126,8 @@ mod tests {
         };
         assert_eq!(status["active"], json!([reference("10:00"), reference("11:00")]));
         assert_eq!(status["lastScheduleTime"], "2026-01-01T11:00:00Z");
-        assert_eq!(status.as_object().unwrap().len(), 3);
+        assert_eq!(status["observedSchedule"], json!({ "schedule": "0 * * * *", "since": "2026-01-01T00:00:00Z" }));
+        assert_eq!(status.as_object().unwrap().len(), 4);
         assert_eq!((verdict.outcome, &*verdict.headline), (Outcome::Open, "Active"));
     }
 
@@ -150,8 +162,6 @@ mod tests {
         assert_eq!(headline(&hourly(), &seen_after("11:00", "11:20", &[])), "Idle");
         assert_eq!(headline(&hourly(), &seen("11:20", &[job("11:00")])), "Active");
         assert_eq!(headline(&hourly_with("suspend", json!(true)), &seen("11:20", &[job("11:00")])), "Suspended");
-        let minutes = hourly_with("schedule", json!("* * * * *"));
-        assert_eq!(headline(&minutes, &seen("11:20", &[])), "MissedSchedule");
     }
 
     // C16
@@ -163,7 +173,7 @@ mod tests {
         assert_eq!(wake(&hourly(), &seen_after("10:00", "11:20", &[])), at("12:00"));
         assert_eq!(wake(&hourly_with("suspend", json!(true)), &seen_after("11:00", "11:20", &[])), None);
         assert_eq!(wake(&hourly_with("schedule", json!("0 0 30 2 *")), &seen("11:20", &[])), None);
-        assert_eq!(wake(&hourly_with("schedule", json!("* * * * *")), &seen("11:20", &[])), None);
+        assert_eq!(wake(&hourly_with("schedule", json!("* * * * *")), &seen("11:20", &[])), at("11:21"));
         // A run goes once its slot is published.
         let none = hourly_with("successfulJobsHistoryLimit", json!(0));
         assert_eq!(wake(&none, &seen_after("10:00", "11:20", &[complete("11:00")])), at("11:20:01"));

@@ -29,21 +29,26 @@
 //! - Where clocks are set at midnight, or by half an hour, no slot is lost or moved. All other slots are the original's: a
 //!   local time that a switch leaves out is none, and one that it repeats is two.
 //! - `@every` counts on from the last run also after a missed starting deadline.
+//! - After more than 100 missed times the newest has a run, and an event says so. The original makes no run then until
+//!   `startingDeadlineSeconds` leaves out the old ones, also after a long suspension.
+//! - A schedule that is edited has runs for times after the edit alone. The original runs at once if the new schedule has a
+//!   time between the last run and the edit. The status says since when the schedule is what it is (`observedSchedule`).
+//! - A run that Troupe rejects is not active: it holds up no other, counts as failed in the history, and Available and Degraded
+//!   say which run it is and why (`JobsRefused`).
 //! - Without a zone the schedule is in UTC, not in the local time of the operator's container.
 //! - Degraded is False again once a run succeeds after one that failed. In the original it stays True.
-//! - Progressing is reported in every state. The reason for too many missed times is `MissedSchedule`, not `InvalideSchedule`;
-//!   a wrong schedule is reported by the condition `Rejected`. `ReconciliationError`, `JobCreationFailed` and
+//! - Progressing is reported in every state. `InvalideSchedule` is not used: a wrong schedule is reported by the condition
+//!   `Rejected`. `ReconciliationError`, `JobCreationFailed` and
 //!   `JobCreated` are not used: what the API server refuses is reported by the host.
 //! - `active` has the newest ten runs. With more, the API server refuses the original's status.
 //! - Runs carry the label `batch.tutorial.kubebuilder.io/cronjob` with the CronJob's name.
 //! - Each created object has the annotation `troupe.dev/plugin-digest`: the digest of the component that planned it.
-//! - A run is reported by the event `SuccessfulCreate`, and problems by `JobsFailed` and `MissedSchedule`. The original emits
+//! - A run is reported by the event `SuccessfulCreate`, and problems by `JobsFailed`, `JobsRefused` and `MissedSchedule`. The original emits
 //!   no events.
 //! - The defaults are those of the CRD, and the plugin checks what the webhooks check.
 //!
-//! As in the original: after more than 100 missed times, for whatever reason, no run is made until
-//! `startingDeadlineSeconds` leaves out the old ones; a time that `Forbid` held back is made up for once the active run
-//! ends; `startingDeadlineSeconds: 0` leaves no time to start.
+//! As in the original: a time that `Forbid` held back is made up for once the active run ends; `startingDeadlineSeconds: 0`
+//! leaves no time to start.
 //!
 //! Runs of the kind that the template had before it was changed stay, and count as active, until somebody deletes them.
 //!

@@ -2,10 +2,10 @@
 
 use crate::CronJob;
 use crate::runs::{self, Run, State};
-use crate::slots::{Missed, Slots};
+use crate::slots::{Slots, are_many};
 use crate::times;
 use crate::valid::{Concurrency, Valid, validate};
-use serde_json::Value;
+use serde_json::{Value, json};
 use troupe_plugin::ObservationExt;
 use troupe_plugin::types::{Bindings, Observation, Refusal};
 
@@ -19,6 +19,10 @@ pub(crate) struct Moment<'a> {
     /// The slot of the last run.
     pub(crate) last: Option<i64>,
     pub(crate) slots: Slots,
+    /// The schedule and since when it is this one, as the status says it.
+    pub(crate) schedule: Value,
+    /// Slots up to this instant have had a run, or are of the time before the CronJob or its schedule.
+    from: i64,
 }
 
 impl<'a> Moment<'a> {
@@ -33,9 +37,20 @@ impl<'a> Moment<'a> {
         let last = runs.iter().filter_map(|run| run.slot).chain(recorded).max();
         let not_before = valid.deadline.map_or(i64::MIN, |seconds| now.saturating_sub(seconds));
         // Nothing that anybody wrote makes slots of the time before the CronJob.
-        let from = times::seconds(job.view.created).max(last.unwrap_or(0));
-        let slots = Slots::around(now, &valid.schedule, from, not_before.max(from));
-        Ok(Self { valid, runs, recorded, last, slots })
+        let created = times::seconds(job.view.created);
+        let begun = created.max(recorded.unwrap_or(0));
+        let from = created.max(last.unwrap_or(0));
+        let (schedule, since) = scheduled(job, &status["observedSchedule"], created, now);
+        let slots = Slots::around(now, &valid.schedule, from, not_before.max(from).max(since));
+        Ok(Self { valid, runs, recorded, last, slots, schedule, from: begun.max(since) })
+    }
+
+    /// Returns whether more than [`MANY`](crate::slots::MANY) slots passed without a run before that of the run which the
+    /// published status does not know yet. With a starting deadline the user does not care for old slots.
+    pub(crate) fn missed_many(&self) -> bool {
+        let unknown = self.last.filter(|last| self.recorded.is_none_or(|recorded| recorded < *last));
+        let begin = self.valid.schedule.begin(self.recorded.unwrap_or(self.from), self.from);
+        self.valid.deadline.is_none() && unknown.is_some_and(|last| are_many(&self.valid.schedule, begin, last))
     }
 
     pub(crate) fn active(&self) -> impl DoubleEndedIterator<Item = &Run<'a>> {
@@ -63,21 +78,21 @@ impl<'a> Moment<'a> {
 
     /// Returns the slot of the run that is made now. A run that has its name already is its run.
     fn due(&self, cron_job: &str) -> Option<i64> {
-        let Missed::Newest(slot) = self.slots.missed else { return None };
+        let slot = self.slots.missed?;
         let is_forbidden = self.valid.concurrency == Concurrency::Forbid && self.active().next().is_some();
         let is_taken = self.runs.iter().any(|run| run.object.name == runs::name(cron_job, slot));
         (!self.valid.suspended && !is_forbidden && !is_taken).then_some(slot)
     }
 
-    /// Returns the finished runs above the limits, the oldest.
+    /// Returns the finished runs above the limits, the oldest. What was refused counts as failed.
     fn old(&self) -> impl Iterator<Item = &Run<'a>> {
         let limits = self.valid.limits;
-        [(State::Succeeded, limits.succeeded), (State::Failed, limits.failed)].into_iter().flat_map(
-            move |(state, limit)| {
-                let ended = move || self.runs.iter().filter(move |run| run.state == state && run.is_removable());
-                ended().take(ended().count().saturating_sub(limit))
-            },
-        )
+        let both: [(&[State], usize); 2] =
+            [(&[State::Succeeded], limits.succeeded), (&[State::Failed, State::Refused], limits.failed)];
+        both.into_iter().flat_map(move |(states, limit)| {
+            let ended = move || self.runs.iter().filter(move |run| states.contains(&run.state) && run.is_removable());
+            ended().take(ended().count().saturating_sub(limit))
+        })
     }
 
     /// Returns whether the published status says that the slot of this run had a run. Nothing else does once it is gone.
@@ -86,13 +101,31 @@ impl<'a> Moment<'a> {
     }
 }
 
+/// Returns the schedule as the status is to say it, and since when it is this one. What was due by an earlier schedule is not
+/// due by this one: only slots after an edit count. No time of an edit is known but that of the look which found it.
+fn scheduled(job: &CronJob, published: &Value, created: i64, now: i64) -> (Value, i64) {
+    let mut schedule = json!({ "schedule": job.spec.schedule, "timeZone": job.spec.time_zone });
+    if let Value::Object(fields) = &mut schedule {
+        fields.retain(|_, text| !text.is_null());
+    }
+    let since = if ["schedule", "timeZone"].iter().all(|field| published[field] == schedule[field]) {
+        published["since"].as_str().and_then(times::parse).map_or(created, |since| since.min(now))
+    } else if published.is_object() {
+        now
+    } else {
+        created
+    };
+    schedule["since"] = times::rfc3339(since).into();
+    (schedule, since)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::fixtures::{
-        annotated, at, complete, cron_job, failed, going, hourly, hourly_with, job, other, paddle, seen, seen_after,
+        annotated, at, complete, cron_job, failed, going, hourly, hourly_with, job, other, paddle, refused, seen,
+        seen_after,
     };
-    use serde_json::json;
     use troupe_plugin::types::ChildView;
 
     fn bindings(spec: &Value, seen: &Observation) -> Bindings {
@@ -191,13 +224,60 @@ mod tests {
 
     // C10
     #[test]
-    fn after_more_than_a_hundred_missed_slots_no_run_is_made() {
+    fn after_more_than_a_hundred_missed_slots_the_newest_has_a_run() {
         let spec = hourly_with("schedule", json!("* * * * *"));
-        assert!(made(&spec, &seen_after("10:00", "11:40", &[])).is_some());
-        assert_eq!(made(&spec, &seen_after("10:00", "11:41", &[])), None);
-        let mut mended = spec.clone();
-        mended["startingDeadlineSeconds"] = json!(200);
-        assert_eq!(made(&mended, &seen_after("10:00", "11:41", &[])).as_deref(), Some("2026-01-01T11:41:00Z"));
+        for now in ["11:40", "11:41", "23:59"] {
+            let slot = format!("2026-01-01T{now}:00Z");
+            assert_eq!(made(&spec, &seen_after("10:00", now, &[])), Some(slot), "{now}");
+        }
+        let told = |spec: &Value, last: &str| {
+            Moment::of(&cron_job(spec), &seen_after(last, "12:00", &[job("12:00")])).unwrap().missed_many()
+        };
+        assert!(told(&spec, "10:00") && !told(&spec, "10:20") && !told(&spec, "12:00"));
+        let mut deadline = spec.clone();
+        deadline["startingDeadlineSeconds"] = json!(200);
+        assert!(!told(&deadline, "10:00"));
+    }
+
+    /// What is published by a CronJob with this schedule, which it has since this time.
+    fn published(schedule: &str, since: &str, last: &str) -> Value {
+        let since = times::rfc3339(at(since));
+        json!({ "lastScheduleTime": times::rfc3339(at(last)), "observedSchedule": { "schedule": schedule, "since": since } })
+    }
+
+    // C17
+    #[test]
+    fn only_times_after_an_edit_are_due_by_the_edited_schedule() {
+        let at_time = |status: &Value, now: &str| Observation { previous_status: status.to_string(), ..seen(now, &[]) };
+        let daily = published("0 9 * * *", "00:00", "09:00");
+        // Edited at 12:20: 12:00 is a slot of the new schedule, and was none of the old.
+        let edited = at_time(&daily, "12:20");
+        let moment = |seen: &Observation| Moment::of(&cron_job(&hourly()), seen).unwrap().schedule;
+        assert_eq!((made(&hourly(), &edited), moment(&edited)["since"].as_str()), (None, Some("2026-01-01T12:20:00Z")));
+        let known = published("0 * * * *", "12:20", "09:00");
+        assert_eq!(made(&hourly(), &at_time(&known, "12:59")), None);
+        assert_eq!(made(&hourly(), &at_time(&known, "13:05")).as_deref(), Some("2026-01-01T13:00:00Z"));
+        // Another zone is another schedule.
+        let mut zoned = hourly();
+        zoned["timeZone"] = json!("Asia/Kolkata");
+        assert_eq!(made(&zoned, &at_time(&known, "13:40")), None);
+        // What others wrote holds nothing up: a time that has not come counts as now, and is written so.
+        let ahead = at_time(&published("0 * * * *", "23:00", "09:00"), "13:05");
+        assert_eq!(moment(&ahead)["since"], "2026-01-01T13:05:00Z");
+        for nonsense in
+            [json!(7), json!({ "observedSchedule": 7 }), json!({ "observedSchedule": { "schedule": "0 * * * *" } })]
+        {
+            assert!(made(&hourly(), &at_time(&nonsense, "13:05")).is_some(), "{nonsense}");
+        }
+    }
+
+    // C11, C12: a run that was never accepted holds up no other, and does not pile up
+    #[test]
+    fn refused_runs_count_as_failed_and_are_not_active() {
+        let forbid = hourly_with("concurrencyPolicy", json!("Forbid"));
+        let runs = [refused("09:00"), refused("10:00")];
+        let bindings = bindings(&forbid, &seen_after("10:00", "11:00", &runs));
+        assert_eq!((bindings.runs.len(), bindings.remove), (1, uids(&["09:00"])));
     }
 
     // C11

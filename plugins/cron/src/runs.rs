@@ -15,6 +15,8 @@ pub(crate) enum State {
     Active,
     Succeeded,
     Failed,
+    /// It is a job of Troupe that was never accepted, and has no pods.
+    Refused,
 }
 
 /// A run.
@@ -55,6 +57,13 @@ impl<'a> Run<'a> {
         self.state == State::Active
     }
 
+    /// Returns why the run was never accepted.
+    pub(crate) fn refusal(&self) -> Option<String> {
+        let status = self.object.field("/status").unwrap_or_default();
+        let why = rejected(&status)?["message"].as_str().unwrap_or_default().to_owned();
+        (self.state == State::Refused).then_some(why)
+    }
+
     /// Returns whether the plugin may remove the run: it is of the kind of the template, and nobody deletes it already.
     pub(crate) fn is_removable(&self) -> bool {
         self.object.key.as_deref() == Some(RUNS) && !self.object.terminating
@@ -71,11 +80,21 @@ fn state(object: &ChildView, status: &Value) -> State {
             _ => State::Active,
         };
     }
-    let is_true = |condition: &&Value| condition["status"] == "True";
-    let types =
-        status["conditions"].as_array().into_iter().flatten().filter(is_true).filter_map(|it| it["type"].as_str());
+    if rejected(status).is_some() {
+        return State::Refused;
+    }
+    let types = true_conditions(status).filter_map(|it| it["type"].as_str());
     let words = [&status["phase"], &status["jobStatus"]];
     types.chain(words.into_iter().filter_map(Value::as_str)).find_map(ended).unwrap_or(State::Active)
+}
+
+fn true_conditions(status: &Value) -> impl Iterator<Item = &Value> {
+    status["conditions"].as_array().into_iter().flatten().filter(|condition| condition["status"] == "True")
+}
+
+/// Returns the condition in which the host says that the job is wrong.
+fn rejected(status: &Value) -> Option<&Value> {
+    true_conditions(status).find(|condition| condition["type"] == "Rejected")
 }
 
 /// Returns how a job has ended that says this of itself: a condition or a phase.
@@ -141,6 +160,16 @@ mod tests {
         assert_eq!(noted("uid-of-tick-1", json!(null)), State::Active);
         // A note about an earlier job of the name.
         assert_eq!(noted("other", json!({ "outcome": "succeeded" })), State::Failed);
+    }
+
+    // C12: a run that was accepted and is rejected after an edit has pods
+    #[test]
+    fn a_run_that_was_never_accepted_is_refused_and_not_active() {
+        assert_eq!(state_of("PaddleJob", &condition("Rejected", "True")), State::Refused);
+        assert_eq!(state_of("PaddleJob", &condition("Rejected", "False")), State::Active);
+        let mut edited = condition("Rejected", "True");
+        edited["troupe"] = json!({ "uid": "uid-of-tick-1" });
+        assert_eq!(state_of("PaddleJob", &edited), State::Active);
     }
 
     // C12

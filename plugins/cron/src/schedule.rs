@@ -90,6 +90,25 @@ impl Schedule {
         }
     }
 
+    /// Returns the newest slot after `from`, which is where [`begin`](Self::begin) begins, up to this instant, in a few dozen
+    /// steps however many there are.
+    pub(crate) fn newest(&self, from: i64, now: i64) -> Option<i64> {
+        if let Self::Every(_) = self {
+            return Some(self.begin(from, now)).filter(|slot| *slot > from);
+        }
+        let slot_after = |after: i64| self.next(after).filter(|slot| *slot <= now);
+        let (mut newest, mut end) = (slot_after(from)?, now);
+        // No slot is after `end`.
+        while newest < end {
+            let middle = newest + (end - newest) / 2;
+            match slot_after(middle) {
+                Some(slot) => newest = slot,
+                None => end = middle,
+            }
+        }
+        Some(newest)
+    }
+
     /// Returns where to begin with the slots after both `last`, which is one, and `not_before`.
     pub(crate) fn begin(&self, last: i64, not_before: i64) -> i64 {
         match self {
@@ -178,6 +197,40 @@ mod tests {
         }
         // 2100 is no leap year.
         assert_eq!(slots("UTC", "0 0 29 2 *", "2096-03-01T00:00:00Z", 1), "never");
+    }
+
+    // C06, C10
+    #[test]
+    fn the_newest_slot_is_found_whatever_lies_before() {
+        let at = |text: &str| text.parse::<Timestamp>().unwrap().as_second();
+        for (zone, text) in [
+            ("UTC", "* * * * *"),
+            ("UTC", "0 0 29 2 *"),
+            ("Europe/Berlin", "*/7 2 * * 0"),
+            ("Australia/Lord_Howe", "15,45 1-2 * 4,10 *"),
+        ] {
+            let schedule = Schedule::parse(text, Zone::named(zone).unwrap()).unwrap();
+            for (from, now) in [
+                ("2019-01-01T00:00:00Z", "2026-04-05T12:00:30Z"),
+                ("2024-02-28T23:59:00Z", "2024-02-29T00:00:00Z"),
+                ("2026-04-04T00:00:00Z", "2026-04-05T12:00:00Z"),
+            ] {
+                let (from, now) = (at(from), at(now));
+                let found = schedule.newest(from, now);
+                let Some(slot) = found else {
+                    assert!(schedule.next(from).is_none_or(|next| next > now), "{text} {from} {now}");
+                    continue;
+                };
+                assert!(from < slot && slot <= now, "{text} {from} {now} {slot}");
+                assert_eq!(schedule.next(slot - 1), Some(slot), "{text}: it is no slot");
+                assert!(schedule.next(slot).is_none_or(|next| next > now), "{text}: there is a newer one");
+            }
+        }
+        let every = Schedule::Every(60);
+        assert_eq!(
+            (every.newest(100, 159), every.newest(100, 160), every.newest(100, 7_000)),
+            (None, Some(160), Some(7_000))
+        );
     }
 
     // C05
