@@ -61,6 +61,7 @@
 
 pub mod audit;
 pub mod binaries;
+mod cargo_component;
 mod certificate;
 mod chromium;
 mod command_line;
@@ -91,6 +92,7 @@ mod training_operator;
 mod volcano;
 
 pub use binaries::{Binaries, Tool};
+pub use cargo_component::cargo_component;
 pub use certificate::{certificate, tls};
 pub use chromium::Chromium;
 pub use command_line::CommandLine;

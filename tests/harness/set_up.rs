@@ -13,6 +13,7 @@ use std::process::Command;
 use anyhow::{Context, Result, ensure};
 
 use crate::binaries::{Binaries, Tool};
+use crate::cargo_component::cargo_component;
 use crate::packages::{self, BROWSER, C_PLUGINS, CURL, IMAGES, MUSL, NODE, OPENSSL, PIP, SSH, VENV};
 use crate::python::Python;
 use crate::require::{ALL, BETWEEN, Need, is_opt_in};
@@ -103,6 +104,9 @@ fn install(needs: &[Need]) -> Result<()> {
     if needs.contains(&Need::Node) {
         Python::kubeflow_training()?;
         Python::cyclonedx()?;
+    }
+    if needs.contains(&Need::Author) {
+        cargo_component()?;
     }
     Ok(())
 }

@@ -8,6 +8,9 @@ use std::{fs, os::unix::fs::symlink, path::Path};
 
 const GUIDE: &str = include_str!("../../plugins/README.md");
 
+/// The same for the tool that the guide names beside plain cargo.
+const WITH_CARGO_COMPONENT: &str = "cargo component build --release";
+
 /// The block of commands that has this line.
 pub(crate) fn block<'a>(text: &'a str, line: &str) -> Vec<&'a str> {
     // The first line has the language of the block.
@@ -61,4 +64,24 @@ async fn a_new_crate_is_built_tested_and_served_by_the_commands_of_its_guides() 
     phase("Succeeded");
     here.runs("kubectl delete echojob/example plugin/echo crd/echojobs.example.org");
     host.stop().await;
+}
+
+// A project as `troupe plugin new` makes it, without any metadata for the tool and with a target that rustup installs.
+#[tokio::test]
+#[cfg_attr(lacks_author, ignore = "builds a new crate: TROUPE_REQUIRE=author")]
+async fn cargo_component_makes_the_same_of_a_new_crate_as_plain_cargo() {
+    let world = World::shared("cargo-component").await;
+    let shell = Shell::of(&world, "cargo-component");
+    shell.runs(block(GUIDE, "cd echo")[0]);
+    let folder = shell.folder.join("echo");
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    fs::copy(root.join("Cargo.lock"), folder.join("Cargo.lock")).unwrap();
+    let manifest = read(&folder.join("Cargo.toml"));
+    assert!(!manifest.contains("package.metadata"), "{manifest}");
+    let here = shell.at(folder);
+    let tools = harness::cargo_component().unwrap();
+    let commands = block(GUIDE, WITH_CARGO_COMPONENT);
+    here.runs(&format!("export PATH={}:$PATH && {}", tools.display(), commands[0]));
+    let played = here.prints(commands[1]);
+    assert!(played.contains("5 of 5 scenarios"), "{played}");
 }

@@ -15,6 +15,7 @@ pub(super) enum By {
 use By::{Check, Test};
 
 const AUTHOR: By = Test("a_new_crate_is_built_tested_and_served_by_the_commands_of_its_guides");
+const CARGO_COMPONENT: By = Test("cargo_component_makes_the_same_of_a_new_crate_as_plain_cargo");
 const IMAGE: By = Test("jobs_run_to_their_end_through_the_image_that_the_documented_command_writes");
 const FOLLOWS: By = Test("a_job_says_what_is_in_the_way_of_its_pod_and_keeps_what_failed_first");
 const OUTSIDE: By = Test("the_operator_waits_for_a_missing_crd_and_installs_them_when_asked");
@@ -56,6 +57,8 @@ pub(super) const ELSEWHERE: &[(&str, By, &str)] = &[
     ("troupe plugin build", AUTHOR, "minutes of building"),
     ("troupe plugin test", AUTHOR, "minutes of building"),
     ("troupe demo --plugin target/wasm32-wasip2/release/echo.wasm example.yaml", AUTHOR, "minutes of building"),
+    ("cargo component build --release", CARGO_COMPONENT, "minutes of building"),
+    ("troupe plugin test target/wasm32-wasip1/release/echo.wasm", CARGO_COMPONENT, "needs the component"),
     ("troupe sim --plugin target/wasm32-wasip2/release/echo.wasm example.yaml", AUTHOR, "minutes of building"),
     ("kubectl troupe logs pytorchjob/resnet", FOLLOWS, "needs a kubelet"),
     ("kubectl troupe top pytorchjob/resnet", FOLLOWS, "needs the metrics API"),
