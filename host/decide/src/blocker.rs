@@ -12,6 +12,9 @@ use jiff::{SignedDuration, Timestamp};
 /// The job does not report an init container that has run for less: most end soon.
 const PREPARATION: SignedDuration = SignedDuration::from_secs(30);
 
+/// The job does not report a pod that has been on its node for less without a container that started: images are pulled.
+const START: SignedDuration = SignedDuration::from_mins(2);
+
 /// Reasons of a waiting container that starts as it should (kubelet: `pkg/kubelet/kubelet_pods.go`).
 const STARTING: [&str; 3] = ["", "ContainerCreating", "PodInitializing"];
 
@@ -21,16 +24,17 @@ pub(crate) fn blocked(snapshot: &Snapshot) -> Option<Waiting> {
     let has_long = |by: &Blocker| reported_from(by).is_none_or(|at| at <= snapshot.now);
     // One that is being deleted is reported where its name is waited for.
     let live = snapshot.pods.iter().filter(|pod| !pod.terminating);
-    let blocked = live.filter_map(|pod| Some((pod, of(pod).filter(has_long)?)));
+    let blocked = live.filter_map(|pod| Some((pod, of(pod).or_else(|| starts(pod)).filter(has_long)?)));
     let (prepare, blocked): (Vec<_>, Vec<_>) = blocked.partition(|(_, by)| by.is_preparation());
     let (pod, by) = blocked.first().or(prepare.first())?;
     let others = u32::try_from(blocked.len() + prepare.len() - 1).unwrap_or(u32::MAX);
     Some(Waiting::Blocked { pod: pod.name.clone(), by: by.clone(), others })
 }
 
-/// Returns when the next init container has run for so long that the job reports it.
+/// Returns when the next init container has run for so long, or the next pod has been on its node for so long, that the job
+/// reports it.
 pub(crate) fn wake(snapshot: &Snapshot) -> Wake {
-    let times = snapshot.pods.iter().filter_map(|pod| reported_from(&of(pod)?));
+    let times = snapshot.pods.iter().filter_map(|pod| reported_from(&of(pod).or_else(|| starts(pod))?));
     times.filter(|at| *at > snapshot.now).min().map_or(Wake::OnChange, Wake::At)
 }
 
@@ -38,6 +42,7 @@ pub(crate) fn wake(snapshot: &Snapshot) -> Wake {
 fn reported_from(by: &Blocker) -> Option<Timestamp> {
     match by {
         Blocker::Init { since, .. } => since.checked_add(PREPARATION).ok(),
+        Blocker::Starting { since, .. } => since.checked_add(START).ok(),
         _ => None,
     }
 }
@@ -92,6 +97,16 @@ fn prepares(pod: &Pod) -> Option<Blocker> {
         ContainerState::Running { since } => Some(Blocker::Init { container: container.name.clone(), since }),
         _ => None,
     })
+}
+
+/// Returns the node of a pod that is on it, and of whose containers none has started. The kubelet says of such a pod only that
+/// its containers are being created, whatever it waits for: an image, a volume, a network.
+fn starts(pod: &Pod) -> Option<Blocker> {
+    let since = pod.taken.filter(|_| pod.phase == PodPhase::Pending && !pod.terminating)?;
+    let has_started = |container: &ContainerStatus| {
+        matches!(container.state, ContainerState::Running { .. } | ContainerState::Terminated { .. })
+    };
+    (!pod.containers.iter().any(has_started)).then(|| Blocker::Starting { node: pod.node.clone(), since })
 }
 
 fn said(reason: &str, message: &str) -> String {
@@ -195,6 +210,29 @@ mod tests {
         snapshot.pods.push(unscheduled("d", "Unschedulable", "full").into());
         let says = "Unschedulable: pod/d to be scheduled: full (and 2 more pods)";
         assert_eq!(reported(&snapshot).as_deref(), Some(says));
+    }
+
+    // A volume that is never mounted is in the pod's events alone.
+    #[test]
+    fn a_pod_of_which_nothing_has_started_for_minutes_is_reported_with_its_node() {
+        let mut snapshot = testkit::snapshot(testkit::job("hamlet", "uid"));
+        let at = |second| Timestamp::from_second(second).unwrap();
+        let taken = |pod: Pod, second| Pod { node: "n-7".into(), taken: Some(at(second)), ..pod };
+        let mut begun = waits("c", "", "");
+        begun.containers[0].state = ContainerState::Running { since: at(1) };
+        let pods = [taken(pending("a"), 0), taken(waits("b", "ContainerCreating", ""), 30), taken(begun, 0)];
+        snapshot.pods = pods.map(Into::into).to_vec();
+        let reported = |snapshot: &Snapshot| blocked(snapshot).map(|it| format!("{}: {it}", it.reason()));
+        assert_eq!((reported(&snapshot), wake(&snapshot)), (None, Wake::At(at(120))));
+        snapshot.now = at(120);
+        let says = "ContainerNotStarted: pod/a to start on node n-7, which has had it since 1970-01-01T00:00:00Z: the pod's \
+                    events say what is missing, such as a volume that cannot be mounted";
+        assert_eq!((reported(&snapshot).as_deref(), wake(&snapshot)), (Some(says), Wake::At(at(150))));
+        snapshot.now = at(150);
+        assert_eq!((reported(&snapshot), wake(&snapshot)), (Some(format!("{says} (and 1 more pod)")), Wake::OnChange));
+        snapshot.pods.push(waits("d", "ErrImagePull", "x").into());
+        let says = "ContainerNotStarted: pod/a to start";
+        assert!(reported(&snapshot).is_some_and(|it| it.starts_with(says)), "they are causes alike");
     }
 
     #[test]

@@ -25,7 +25,7 @@ pub struct Ledger {
     pub digest: RecordedDigest,
     /// The last headline that was written.
     pub headline: String,
-    /// What the job's printer column shows; "" where it shows the status' own phase or the headline.
+    /// What the job's printer column shows; "" where it shows the status' own phase.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub step: String,
     /// What was created and is never created again: Secrets by their key, Jobs that remove themselves as `job/` and

@@ -152,6 +152,9 @@ pub struct Pod {
     /// Why the scheduler has not bound it, if it says so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unscheduled: Option<Unscheduled>,
+    /// When the kubelet of its node took it, while it is Pending.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub taken: Option<Timestamp>,
     /// Since when its node has not been ready, if the cluster says so of the pod.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node_lost: Option<Timestamp>,

@@ -97,7 +97,7 @@ pub fn publication(
         outdated: decision.outdated.as_deref(),
     };
     set_conditions(&mut wanted, own.conditions(snapshot));
-    ledger.step = step_beside(&ledger.headline, &wanted);
+    ledger.step = step_of_column(&ledger.headline, &wanted);
     wanted["troupe"] = serde_json::to_value(&ledger).unwrap_or_default();
 
     let current = &snapshot.job.status;
@@ -208,14 +208,16 @@ pub fn merge_patch(from: &Value, to: &Value) -> Value {
     Value::Object(patch)
 }
 
-/// Returns what the job's column shows; "" where the phase or a headline of one word shows it.
-fn step_beside(headline: &str, status: &Value) -> String {
-    let is_word = !headline.is_empty() && headline.bytes().all(|byte| byte.is_ascii_alphanumeric());
-    if is_word || status["phase"].is_string() {
+/// Returns what the column of a kind without a phase shows: a headline of one word, else the framework's last condition that is
+/// True, else a condition of the host, such as Rejected. "" where the phase is shown.
+fn step_of_column(headline: &str, status: &Value) -> String {
+    if status["phase"].is_string() {
         return String::new();
     }
+    let framework = &of_framework(status);
+    let word = Some(headline).filter(|it| !it.is_empty() && it.bytes().all(|byte| byte.is_ascii_alphanumeric()));
     let own = || status["conditions"].as_array()?.iter().find(|it| it["status"] == "True")?["type"].as_str();
-    step(&of_framework(status)).or_else(own).unwrap_or_default().to_owned()
+    word.or_else(|| step(framework)).or_else(own).unwrap_or_default().to_owned()
 }
 
 /// What the host's own conditions say.

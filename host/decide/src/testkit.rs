@@ -81,6 +81,7 @@ pub fn pod(name: &str, owner_uid: &str, phase: PodPhase) -> Pod {
         ips: vec![],
         node: String::new(),
         unscheduled: None,
+        taken: None,
         node_lost: None,
         fields: BTreeMap::new(),
         template_hash: None,

@@ -159,6 +159,13 @@ pub enum Blocker {
         /// When it started.
         since: Timestamp,
     },
+    /// It is on its node, and none of its containers has started for long.
+    Starting {
+        /// The node.
+        node: String,
+        /// When the node's kubelet took it.
+        since: Timestamp,
+    },
     /// Its node is not ready.
     NodeLost {
         /// The node.
@@ -182,7 +189,7 @@ impl Blocker {
             Self::Unschedulable { .. } => Reason::Unschedulable,
             Self::SchedulingGated { .. } => Reason::SchedulingGated,
             Self::Image { .. } => Reason::ImagePull,
-            Self::Container { .. } => Reason::ContainerNotStarted,
+            Self::Container { .. } | Self::Starting { .. } => Reason::ContainerNotStarted,
             Self::CrashLoop { .. } => Reason::CrashLoop,
             Self::Init { .. } => Reason::InitContainer,
             Self::NodeLost { .. } => Reason::NodeLost,
@@ -205,6 +212,12 @@ impl Blocker {
             Self::Init { container, since } => {
                 write!(f, "init container {container} of pod/{pod} to end, which has run since {}", rfc3339(*since))
             }
+            Self::Starting { node, since } => write!(
+                f,
+                "pod/{pod} to start on node {node}, which has had it since {}: the pod's events say what is missing, such as \
+                 a volume that cannot be mounted",
+                rfc3339(*since)
+            ),
             Self::NodeLost { node, since, terminating } => {
                 write!(
                     f,

@@ -191,6 +191,17 @@ fn the_state_of_a_job_with_conditions_is_the_last_that_is_true() {
         let all = conditions.iter().chain(&[("Waiting", "True")]);
         let all: Vec<_> = all.map(|(kind, is)| json!({ "type": kind, "status": is })).collect();
         let status = json!({ "conditions": all });
-        assert_eq!(step_beside("launcher: 1 of 2", &status), state, "{conditions:?}");
+        assert_eq!(step_of_column("launcher: 1 of 2", &status), state, "{conditions:?}");
     }
+}
+
+// A job of batch/v1 has no condition while it runs.
+#[test]
+fn the_state_of_a_job_without_conditions_is_its_headline_or_that_it_is_rejected() {
+    let of = |kind: &str| json!({ "conditions": [{ "type": kind, "status": "True" }] });
+    assert_eq!(step_of_column("Running", &json!({})), "Running");
+    assert_eq!(step_of_column("Running", &of("Waiting")), "Running");
+    assert_eq!(step_of_column("Complete", &of("SuccessCriteriaMet")), "Complete");
+    assert_eq!(step_of_column("", &of("Rejected")), "Rejected");
+    assert_eq!(step_of_column("Running", &json!({ "phase": "Running" })), "");
 }

@@ -57,6 +57,7 @@ struct PodStatusWire {
     reason: String,
     #[serde(deserialize_with = "or_default")]
     message: String,
+    start_time: Option<Timestamp>,
     #[serde(rename = "podIP", deserialize_with = "or_default")]
     pod_ip: String,
     #[serde(rename = "podIPs", deserialize_with = "or_default")]
@@ -197,6 +198,7 @@ fn seen(metadata: &Metadata, spec: PodSpecWire, status: PodStatusWire) -> Pod {
     };
     let init = status.init_container_statuses.into_iter().map(|wire| container(wire, true));
     let main = status.container_statuses.into_iter().map(|wire| container(wire, false));
+    let taken = status.start_time.filter(|_| status.phase == "Pending");
     let has_failed = status.phase == "Failed";
     let conditions = status.conditions.iter().filter(|_| has_failed).map(|it| (it.kind.clone(), it.status.clone()));
     Pod {
@@ -220,6 +222,7 @@ fn seen(metadata: &Metadata, spec: PodSpecWire, status: PodStatusWire) -> Pod {
         ips,
         node: spec.node_name,
         unscheduled: status.conditions.into_iter().find_map(|condition| unscheduled(condition, &spec.scheduling_gates)),
+        taken,
         node_lost,
         fields: BTreeMap::new(),
         template_hash: metadata.annotations.get(TEMPLATE_HASH_ANNOTATION).cloned(),
