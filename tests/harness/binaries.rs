@@ -10,7 +10,34 @@ use sha2::{Digest, Sha256};
 
 use crate::run_dir::{cluster_dir, locked, workspace};
 
-const VERSION: &str = "v1.36.3";
+/// A release of Kubernetes: etcd and the programs of its control plane and nodes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Release {
+    /// 1.36, the last with the alpha of gangs. All tests run on it that name no other.
+    #[default]
+    Usual,
+    /// 1.37, with the beta of gangs.
+    Newest,
+}
+
+impl Release {
+    /// The folder of its module.
+    fn module(self) -> &'static str {
+        match self {
+            Release::Usual => "kubernetes",
+            Release::Newest => "kubernetes-1.37",
+        }
+    }
+
+    /// The version that its programs say, as a Go module's.
+    #[must_use]
+    pub fn version(self) -> &'static str {
+        match self {
+            Release::Usual => "v1.36.3",
+            Release::Newest => "v1.37.2",
+        }
+    }
+}
 
 /// A program of a cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -104,8 +131,14 @@ impl Binaries {
     /// These programs, built now if `target/cluster/bin` lacks them or their `go.mod` or `go.sum` has changed.
     /// Of processes that want to build at the same time one does, and the others wait for it.
     pub fn of(tools: &[Tool]) -> Result<Binaries> {
+        Self::of_release(Release::default(), tools)
+    }
+
+    /// Does the same with Kubernetes' programs in this release.
+    pub fn of_release(release: Release, tools: &[Tool]) -> Result<Binaries> {
         let bin = cluster_dir().join("bin");
-        let wanted = tools.iter().map(|tool| Ok((*tool, place(&bin, *tool)?))).collect::<Result<Vec<_>>>()?;
+        let wanted = tools.iter().map(|tool| Ok((*tool, place(&bin, &Source::of(*tool, release))?)));
+        let wanted = wanted.collect::<Result<Vec<_>>>()?;
         let lacking = |(_, path): &&(Tool, PathBuf)| !path.exists();
         if wanted.iter().any(|one| lacking(&one)) {
             let _lock = locked(&bin.join(".lock"))?;
@@ -117,7 +150,7 @@ impl Binaries {
                     done + 1,
                     lacking.len()
                 );
-                go_build(*tool, path)?;
+                go_build(&Source::of(*tool, release), path)?;
             }
         }
         Ok(Binaries { built: wanted })
@@ -132,40 +165,62 @@ impl Binaries {
     }
 }
 
+/// What a program is built from.
+struct Source {
+    /// The folder of its Go module.
+    folder: PathBuf,
+    name: &'static str,
+    package: &'static str,
+    tags: &'static str,
+    flags: String,
+}
+
+impl Source {
+    fn of(tool: Tool, release: Release) -> Self {
+        let (module, name, package) = tool.source();
+        // What is no part of Kubernetes is the same beside each release.
+        let (module, release) =
+            if module == "kubernetes" { (release.module(), release) } else { (module, Release::default()) };
+        Self {
+            folder: workspace().join("tests/harness").join(module),
+            name,
+            package,
+            tags: tool.tags(),
+            flags: flags(release.version()),
+        }
+    }
+}
+
 /// `<bin>/<module>-<hash>/<name>`: another module file, another folder.
-fn place(bin: &Path, tool: Tool) -> Result<PathBuf> {
-    let (module, name, _) = tool.source();
+fn place(bin: &Path, source: &Source) -> Result<PathBuf> {
     let mut hash = Sha256::new();
     for file in ["go.mod", "go.sum"] {
-        let path = source_dir(tool).join(file);
+        let path = source.folder.join(file);
         hash.update(fs::read(&path).with_context(|| format!("failed to read {}", path.display()))?);
     }
     // Only a program that is not taken as it is has one.
-    hash.update(fs::read(source_dir(tool).join("main.go")).unwrap_or_default());
-    hash.update(flags());
-    hash.update(tool.tags());
-    Ok(bin.join(format!("{module}-{:.12x}", hash.finalize())).join(name))
+    hash.update(fs::read(source.folder.join("main.go")).unwrap_or_default());
+    hash.update(&source.flags);
+    hash.update(source.tags);
+    let module = source.folder.file_name().unwrap_or_default().to_string_lossy();
+    Ok(bin.join(format!("{module}-{:.12x}", hash.finalize())).join(source.name))
 }
 
-fn source_dir(tool: Tool) -> PathBuf {
-    workspace().join("tests/harness").join(tool.source().0)
+fn flags(version: &str) -> String {
+    let (at, minor) = ("k8s.io/component-base/version", version.split('.').nth(1).unwrap_or_default());
+    format!("-s -w -X {at}.gitVersion={version} -X {at}.gitMajor=1 -X {at}.gitMinor={minor}")
 }
 
-fn flags() -> String {
-    let version = "k8s.io/component-base/version";
-    format!("-s -w -X {version}.gitVersion={VERSION} -X {version}.gitMajor=1 -X {version}.gitMinor=36")
-}
-
-fn go_build(tool: Tool, path: &Path) -> Result<()> {
-    let (_, name, package) = tool.source();
+fn go_build(source: &Source, path: &Path) -> Result<()> {
+    let Source { folder, name, package, tags, flags } = source;
     let begun = Instant::now();
     let part = path.with_extension("part");
     fs::create_dir_all(path.parent().context("a binary is in a folder")?)?;
     let status = Command::new("go")
-        .args(["build", "-trimpath", "-buildvcs=false", "-tags", tool.tags(), "-ldflags", &flags(), "-o"])
+        .args(["build", "-trimpath", "-buildvcs=false", "-tags", tags, "-ldflags", flags, "-o"])
         .arg(&part)
         .arg(package)
-        .current_dir(source_dir(tool))
+        .current_dir(folder)
         .env("CGO_ENABLED", "0")
         .env("GOWORK", "off")
         .status()
@@ -185,11 +240,13 @@ mod tests {
 
     #[test]
     fn programs_of_one_module_share_a_folder_named_by_its_content() {
-        let bin = Path::new("bin");
-        let (etcd, kubelet, kwok) =
-            (place(bin, Tool::Etcd).unwrap(), place(bin, Tool::Kubelet).unwrap(), place(bin, Tool::Kwok).unwrap());
-        assert_eq!(etcd.parent(), kubelet.parent());
-        assert_ne!(etcd.parent(), kwok.parent());
+        let folder =
+            |tool, release| place(Path::new("bin"), &Source::of(tool, release)).unwrap().parent().unwrap().to_owned();
+        let etcd = folder(Tool::Etcd, Release::Usual);
+        assert_eq!(etcd, folder(Tool::Kubelet, Release::Usual));
+        assert_ne!(etcd, folder(Tool::Kwok, Release::Usual));
+        assert_ne!(etcd, folder(Tool::Etcd, Release::Newest));
+        assert_eq!(folder(Tool::Kwok, Release::Usual), folder(Tool::Kwok, Release::Newest));
     }
 
     #[test]

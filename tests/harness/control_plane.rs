@@ -43,8 +43,8 @@ impl ControlPlane {
         // Trusting either of two linked crypto providers is a choice that has to be made once; that it was made before is fine.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let binaries = {
-            let tools = tools(&options);
-            tokio::task::spawn_blocking(move || Binaries::of(&tools))
+            let (tools, release) = (tools(&options), options.release);
+            tokio::task::spawn_blocking(move || Binaries::of_release(release, &tools))
                 .await
                 .context("building the control plane panicked")??
         };

@@ -9,6 +9,7 @@
 //! TROUPE_REQUIRE=ecosystem cargo test -p tests -- kueue volcano coscheduling # the real ones
 //! TROUPE_REQUIRE=resilience cargo test -p tests resilience   # ten minutes of trouble
 //! TROUPE_REQUIRE=author cargo test -p tests author::     # a new plugin's crate, from nothing into a cluster
+//! TROUPE_REQUIRE=releases cargo test -p tests releases       # the newest release of Kubernetes
 //! TROUPE_REQUIRE=languages cargo test -p tests languages::   # the same plugin in Rust, C, JavaScript and Python
 //! TROUPE_REQUIRE=book cargo test -p tests book::walk           # the commands of README and the book
 //! TROUPE_REQUIRE=page cargo test -p tests page::         # the page of the host in Chromium
@@ -27,6 +28,8 @@
 //! - The resilience test (`resilience`) needs what a control plane does, and takes ten minutes: it is left out unless `TROUPE_REQUIRE` names it.
 //! - The author's test (`author`) needs what a control plane does, and builds a new plugin's crate with all that it depends on:
 //!   it is left out unless `TROUPE_REQUIRE` names it.
+//! - The tests on other releases of Kubernetes (`releases`) need what a control plane does, and five minutes to build each: they are left out
+//!   unless `TROUPE_REQUIRE` names them.
 //! - The test of languages (`languages`) needs what a control plane does, npm and Python, builds a new plugin's crate, and
 //!   installs what makes components of C by apt, of JavaScript by npm and of Python by pip: it is left out unless
 //!   `TROUPE_REQUIRE` names it.
@@ -91,7 +94,7 @@ pub mod set_up;
 mod training_operator;
 mod volcano;
 
-pub use binaries::{Binaries, Tool};
+pub use binaries::{Binaries, Release, Tool};
 pub use cargo_component::cargo_component;
 pub use certificate::{certificate, tls};
 pub use chromium::Chromium;

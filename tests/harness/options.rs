@@ -1,5 +1,6 @@
 //! What a control plane is started with.
 
+use crate::binaries::Release;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 
 /// What a control plane is started with; the default is etcd, the API server and the controller manager, without scheduler and nodes.
@@ -14,6 +15,7 @@ pub struct Options {
     pub(crate) audits_answers: bool,
     pub(crate) service_accounts: bool,
     pub(crate) gangs: bool,
+    pub(crate) release: Release,
 }
 
 impl Options {
@@ -69,16 +71,34 @@ impl Options {
         self
     }
 
-    /// With Kubernetes' own gang scheduling, an alpha feature of 1.36 (KEP-4671).
+    /// With another release of Kubernetes than the usual.
+    #[must_use]
+    pub fn release(mut self, release: Release) -> Self {
+        self.release = release;
+        self
+    }
+
+    /// With Kubernetes' own gang scheduling (KEP-4671), which is off by default.
     #[must_use]
     pub fn gangs(mut self) -> Self {
         self.gangs = true;
         self
     }
 
-    /// The feature gates of all programs.
+    /// The feature gates of all programs. `GangScheduling` is no gate any more in 1.37.
     pub(crate) fn feature_gates(&self) -> Option<&'static str> {
-        self.gangs.then_some("--feature-gates=GenericWorkload=true,GangScheduling=true")
+        self.gangs.then_some(match self.release {
+            Release::Newest => "--feature-gates=GenericWorkload=true",
+            Release::Usual => "--feature-gates=GenericWorkload=true,GangScheduling=true",
+        })
+    }
+
+    /// The API version of gangs, which no release serves by default.
+    pub(crate) fn runtime_config(&self) -> Option<&'static str> {
+        self.gangs.then_some(match self.release {
+            Release::Newest => "--runtime-config=scheduling.k8s.io/v1beta1=true",
+            Release::Usual => "--runtime-config=scheduling.k8s.io/v1alpha2=true",
+        })
     }
 
     /// With one more flag for kube-apiserver, such as `--goaway-chance=0.01`.

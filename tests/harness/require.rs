@@ -20,6 +20,9 @@ pub(crate) enum Need {
     /// A control plane, and minutes to build a new plugin's crate and all that it depends on. Only tried where
     /// `TROUPE_REQUIRE` names it.
     Author,
+    /// Control planes of other releases of Kubernetes than the usual, whose first build takes five minutes. Only tried where
+    /// `TROUPE_REQUIRE` names it.
+    Releases,
     /// A control plane, npm and Python, and packages of Debian, npm and PyPI of some hundred megabytes that make components
     /// of other languages than Rust. Only tried where `TROUPE_REQUIRE` names it.
     Languages,
@@ -46,6 +49,7 @@ impl Need {
             Need::Ecosystem => "ecosystem",
             Need::Resilience => "resilience",
             Need::Author => "author",
+            Need::Releases => "releases",
             Need::Languages => "languages",
             Need::Book => "book",
             Need::Image => "image",
@@ -57,13 +61,14 @@ impl Need {
 }
 
 /// Every need.
-pub(crate) const ALL: [Need; 12] = [
+pub(crate) const ALL: [Need; 13] = [
     Need::Cluster,
     Need::Node,
     Need::Frameworks,
     Need::Ecosystem,
     Need::Resilience,
     Need::Author,
+    Need::Releases,
     Need::Languages,
     Need::Book,
     Need::Image,
@@ -143,6 +148,7 @@ fn wanted(required: &str, need: Need) -> Result<(), String> {
         Need::Ecosystem => "nobody asked for the builds",
         Need::Resilience => "nobody asked for ten minutes of trouble",
         Need::Author => "nobody asked for the builds of a new crate",
+        Need::Releases => "nobody asked for the builds of other releases",
         Need::Languages => "nobody asked for the tools of other languages",
         Need::Book => "nobody asked for minutes of commands",
         Need::Image => "nobody asked for a release build",
@@ -181,7 +187,7 @@ mod tests {
         assert_eq!([Need::Cluster, Need::Node].map(|need| wanted("", need)), [Ok(()), Ok(())]);
         let large = ALL.iter().filter(|need| is_opt_in(**need));
         assert!(
-            large.count() == 9 && ALL.iter().all(|need| is_opt_in(*need) == wanted("cluster,node", *need).is_err())
+            large.count() == 10 && ALL.iter().all(|need| is_opt_in(*need) == wanted("cluster,node", *need).is_err())
         );
         assert_eq!(wanted("cluster,node,frameworks", Need::Frameworks), Ok(()));
     }

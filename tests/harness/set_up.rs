@@ -12,7 +12,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 
-use crate::binaries::{Binaries, Tool};
+use crate::binaries::{Binaries, Release, Tool};
 use crate::cargo_component::cargo_component;
 use crate::packages::{self, BROWSER, C_PLUGINS, CURL, IMAGES, MUSL, NODE, OPENSSL, PIP, SSH, VENV};
 use crate::python::Python;
@@ -101,6 +101,9 @@ fn install(needs: &[Need]) -> Result<()> {
         }
     }
     Binaries::of(&wanted)?;
+    if needs.contains(&Need::Releases) {
+        Binaries::of_release(Release::Newest, &programs(Need::Releases))?;
+    }
     if needs.contains(&Need::Node) {
         Python::kubeflow_training()?;
         Python::cyclonedx()?;
@@ -114,7 +117,7 @@ fn install(needs: &[Need]) -> Result<()> {
 /// Groups of Debian's packages.
 fn debian(need: Need) -> &'static [&'static [&'static str]] {
     match need {
-        Need::Cluster | Need::Ecosystem | Need::Resilience | Need::Author => &[OPENSSL],
+        Need::Cluster | Need::Ecosystem | Need::Resilience | Need::Author | Need::Releases => &[OPENSSL],
         Need::Book => &[OPENSSL, CURL],
         Need::Curl => &[CURL],
         Need::Node => &[OPENSSL, NODE, IMAGES, VENV, SSH],
@@ -135,7 +138,7 @@ fn programs(need: Need) -> Vec<Tool> {
     let control_plane = [Etcd, ApiServer, ControllerManager, Tool::Scheduler, Kwok];
     let more: &[Tool] = match need {
         Need::Page | Need::Curl | Need::Machine => return vec![],
-        Need::Ecosystem | Need::Resilience | Need::Author => &[],
+        Need::Ecosystem | Need::Resilience | Need::Author | Need::Releases => &[],
         Need::Cluster => &[Kubectl, Registry, Helm, Promtool],
         Need::Book => &[Kubectl, Helm],
         Need::Languages => &[Registry],

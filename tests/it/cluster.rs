@@ -28,6 +28,7 @@ pub(crate) mod played;
 mod plugins;
 mod preflight;
 mod quotas;
+mod releases;
 mod requests;
 mod resilience;
 mod restarts;

@@ -3,7 +3,7 @@
 use crate::{
     Snapshot, addresses, attempts,
     decision::Part,
-    names, outdated, ownership,
+    gang, names, outdated, ownership,
     plan::{Answer, Backing, Body, Object, Plan, Role, Run, Text},
     standing, weight, workload,
 };
@@ -143,9 +143,10 @@ fn run_of_series(snapshot: &Snapshot, plan: &Plan, run: &Run) -> Option<Value> {
 }
 
 fn object(snapshot: &Snapshot, object: &Object, body: Value, name: &str) -> Value {
-    let mut whole = body;
+    let (mut whole, api_version) = (body, snapshot.served(&object.api_version));
+    gang::fit(api_version, &mut whole);
     whole["metadata"] = ownership::metadata(snapshot, name, &whole["metadata"]);
-    whole["apiVersion"] = json!(object.api_version);
+    whole["apiVersion"] = json!(api_version);
     whole["kind"] = json!(object.kind);
     whole
 }

@@ -3,7 +3,7 @@
 use crate::{
     build,
     decision::{Action, Part},
-    names,
+    gang, names,
     plan::{Body, Moment, Object, Upkeep},
     pointer::place,
     replicas::MOST_AT_ONCE,
@@ -57,7 +57,7 @@ pub(crate) fn objects(
                 None if object.body == Body::Bound && !bodies.contains_key(&object.key) => {}
                 None => {
                     let part = Part::Object { object: place, index };
-                    actions.push(Action::create(&object.api_version, &object.kind, &name, part));
+                    actions.push(Action::create(snapshot.served(&object.api_version), &object.kind, &name, part));
                 }
             }
         }
@@ -93,7 +93,7 @@ pub(crate) fn required_secrets(standing: &Standing<'_>, actions: &[Action]) -> V
 /// Returns the patch that makes a followed object equal to its body.
 fn follow(object: &Object, child: &Child, body: impl FnOnce() -> Option<Value>) -> Option<Action> {
     let Upkeep::Follow(pointers) = &object.upkeep else { return None };
-    if child.terminating {
+    if child.terminating || gang::is_fixed(child) {
         return None;
     }
     let body = body()?;

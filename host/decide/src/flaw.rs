@@ -90,6 +90,8 @@ pub(crate) enum Flaw {
     FieldNotKept { kind: String, pointer: String },
     #[error("there is no role {role}")]
     NoRole { role: String },
+    #[error("there is no role {role} to be a member")]
+    NoMember { role: String },
     #[error("it waits for {other}, which the plan does not have")]
     AwaitsNothing { other: Subject },
     #[error("it waits for {other}, of which there is one for each pod")]
@@ -230,6 +232,7 @@ rules! {
     "V44" RestartOfJob,
     "V45" CriterionOfNothing,
     "V46" ManyCriteria,
+    "V47" NoMember,
 }
 
 /// Returns what would allow a use.

@@ -2,20 +2,30 @@
 //! a pod to refer to one; here is all that the host knows about them.
 //!
 //! Sources: Volcano's `scheduling.volcano.sh/v1beta1`; `scheduling.x-k8s.io/v1alpha1` of kubernetes-sigs/scheduler-plugins;
-//! KEP-4671 for `scheduling.k8s.io/v1alpha2`, which Kubernetes 1.36 has behind the feature gate `GenericWorkload`.
+//! KEP-4671 for `scheduling.k8s.io`, behind the feature gate `GenericWorkload`: `v1alpha2` in Kubernetes 1.36, `v1beta1` from
+//! 1.37 on. No API server has both.
 
 mod quantity;
 
 use crate::{
+    flaw::Flaw,
     grants::Grants,
     plan::{Body, ChildKind, Gate, Moment, Object, OwnedBy, Piece, Role, Text, Upkeep},
     pod_group::{KIND, PodGroup},
+    rejection::{Objection, Rejection, field_of_spec},
+    snapshot::Child,
 };
 use quantity::Resources;
 use serde_json::{Map, Value, json};
 
 /// The key of a job's PodGroup in its plan.
 pub const KEY: &str = "pod-group";
+
+/// The API version of Kubernetes 1.36's PodGroup: nothing of its spec can be changed, and it has no priority.
+const FIXED: &str = "scheduling.k8s.io/v1alpha2";
+
+/// Where Kubernetes' PodGroup says how many pods start together.
+const MIN_COUNT: &str = "/spec/schedulingPolicy/gang/minCount";
 
 /// Where Volcano says how far it is with a PodGroup.
 const PHASE: &str = "/status/phase";
@@ -46,28 +56,29 @@ pub struct Gang {
     pub min_resources: Option<Value>,
     /// Volcano's queue.
     pub queue: Option<String>,
-    /// Volcano's priority class.
+    /// The priority class of the whole, for Volcano and Kubernetes.
     pub priority_class: Option<String>,
     /// How long the scheduler-plugins wait for the rest, in seconds.
     pub schedule_timeout: Option<u32>,
 }
 
-/// A gang has a member that the plan does not have.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("gang: the plan has no role {role:?} to be a member of it")]
-pub struct NoMember {
-    /// The name of the role.
-    pub role: String,
-}
-
 impl PodGroup {
+    /// The API versions that the host knows, those that plans name first.
+    fn versions(self) -> &'static [&'static str] {
+        match self {
+            Self::Volcano => &["v1beta1"],
+            Self::SchedulerPlugins => &["v1alpha1"],
+            Self::Kubernetes => &["v1beta1", "v1alpha2"],
+        }
+    }
+
+    fn api_versions(self) -> impl Iterator<Item = String> {
+        self.versions().iter().map(move |version| format!("{}/{version}", self.group()))
+    }
+
+    /// Returns the API version that plans name.
     fn api_version(self) -> String {
-        let version = match self {
-            Self::Volcano => "v1beta1",
-            Self::SchedulerPlugins => "v1alpha1",
-            Self::Kubernetes => "v1alpha2",
-        };
-        format!("{}/{version}", self.group())
+        format!("{}/{}", self.group(), self.versions()[0])
     }
 
     /// The fields of a PodGroup that the host reads.
@@ -82,7 +93,7 @@ impl PodGroup {
                 "/spec/priorityClassName",
             ],
             Self::SchedulerPlugins => &["/spec/minMember", "/spec/minResources", "/spec/scheduleTimeoutSeconds"],
-            Self::Kubernetes => &["/status/conditions"],
+            Self::Kubernetes => &["/status/conditions", MIN_COUNT],
         }
     }
 
@@ -112,17 +123,29 @@ impl PodGroup {
 /// it only with its scheduler.
 pub fn describe(children: &mut Vec<ChildKind>, asks: &mut Grants) {
     for pod_group in PodGroup::ALL {
-        children.push(ChildKind {
-            api_version: pod_group.api_version(),
+        children.extend(pod_group.api_versions().map(|api_version| ChildKind {
+            api_version,
             kind: KIND.into(),
             plural: "podgroups".into(),
             selector: None,
             keep: pod_group.keep().iter().map(|pointer| (*pointer).to_owned()).collect(),
             optional: true,
             owned_by: OwnedBy::Job,
-        });
+        }));
         asks.deletes.insert(format!("{KIND}.{}", pod_group.group()));
     }
+}
+
+/// Removes what an object of this API version cannot have from the body of a plan's PodGroup.
+pub(crate) fn fit(api_version: &str, body: &mut Value) {
+    if let (FIXED, Some(spec)) = (api_version, body["spec"].as_object_mut()) {
+        spec.remove("priorityClassName");
+    }
+}
+
+/// Returns whether the API server refuses every change of this child's spec.
+pub(crate) fn is_fixed(child: &Child) -> bool {
+    child.api_version == FIXED
 }
 
 impl Gang {
@@ -130,9 +153,12 @@ impl Gang {
     /// PodGroup, which has the job's name.
     ///
     /// # Errors
-    /// A member that is no role of the plan.
-    pub fn gather(&self, job_name: &str, roles: &mut [Role]) -> Result<Object, NoMember> {
+    /// A member that is no role of the plan; pods of which Kubernetes would never start one with the others.
+    pub fn gather(&self, job_name: &str, roles: &mut [Role]) -> Result<Object, Objection> {
         let pod_group = PodGroup::of(&self.scheduler);
+        if pod_group == PodGroup::Kubernetes {
+            self.share(roles)?;
+        }
         let spec = self.spec(pod_group, roles)?;
         for role in roles {
             pod_group.mark(&mut role.template, &role.name, job_name);
@@ -141,13 +167,13 @@ impl Gang {
             }
             role.after.extend(pod_group.gate());
         }
-        let upkeep = match pod_group {
-            // The API server refuses every change of it.
-            PodGroup::Kubernetes => Upkeep::CreateOnly,
+        let upkeep = Upkeep::Follow(match pod_group {
+            // The API server refuses every other change of it.
+            PodGroup::Kubernetes => vec![MIN_COUNT.into()],
             PodGroup::Volcano | PodGroup::SchedulerPlugins => {
-                Upkeep::Follow(spec.keys().map(|field| format!("/spec/{field}")).collect())
+                spec.keys().map(|field| format!("/spec/{field}")).collect()
             }
-        };
+        });
         Ok(Object {
             key: KEY.into(),
             api_version: pod_group.api_version(),
@@ -161,10 +187,37 @@ impl Gang {
         })
     }
 
-    fn spec(&self, pod_group: PodGroup, roles: &[Role]) -> Result<Map<String, Value>, NoMember> {
+    /// Gives pods without a priority class the gang's, and refuses pods that differ where Kubernetes starts none of a gang
+    /// whose pods do (1.37: `schedulerName` and the value of the priority, which is also the group's).
+    fn share(&self, roles: &mut [Role]) -> Result<(), Rejection> {
+        for role in &mut *roles {
+            if let (Some(class), "") = (&self.priority_class, named(role, "priorityClassName")) {
+                set(&mut role.template, &["spec", "priorityClassName"], class);
+            }
+        }
+        let Some(first) = roles.first() else { return Ok(()) };
+        for field in ["priorityClassName", "schedulerName"] {
+            let wanted = named(first, field);
+            if let Some(other) = roles.iter().find(|role| named(role, field) != wanted) {
+                let at = other.template_at.as_deref().unwrap_or_default();
+                let path = field_of_spec(&[at, &format!("/spec/{field}")]);
+                let said = |name: &str| if name.is_empty() { "none".to_owned() } else { format!("{name:?}") };
+                let message = format!(
+                    "must be that of role {}, {}, and is {}: Kubernetes starts a gang only if all its pods have the same",
+                    first.name,
+                    said(wanted),
+                    said(named(other, field)),
+                );
+                return Err(Rejection::field(path, message));
+            }
+        }
+        Ok(())
+    }
+
+    fn spec(&self, pod_group: PodGroup, roles: &[Role]) -> Result<Map<String, Value>, Flaw> {
         let members = self.members.iter().map(|name| {
             let role = roles.iter().find(|role| role.name == *name);
-            role.ok_or_else(|| NoMember { role: name.clone() })
+            role.ok_or_else(|| Flaw::NoMember { role: name.clone() })
         });
         let members = members.collect::<Result<Vec<_>, _>>()?;
         let all = members.iter().fold(0_u32, |sum, role| sum.saturating_add(role.replicas));
@@ -173,6 +226,8 @@ impl Gang {
         if pod_group == PodGroup::Kubernetes {
             // A gang of none is refused.
             spec.insert("schedulingPolicy".into(), json!({ "gang": { "minCount": count.max(1) } }));
+            let class = roles.first().map(|role| named(role, "priorityClassName")).filter(|class| !class.is_empty());
+            spec.extend(class.map(|class| ("priorityClassName".into(), json!(class))));
             return Ok(spec);
         }
         spec.insert("minMember".into(), json!(count));
@@ -207,6 +262,11 @@ fn requests_of(members: &[&Role], count: u32) -> Value {
 
 fn names_no_scheduler(template: &Value) -> bool {
     template["spec"]["schedulerName"].as_str().unwrap_or_default().is_empty()
+}
+
+/// Returns a name in the spec of the role's pods; "" for none, which is also the cluster's own scheduler.
+fn named<'a>(role: &'a Role, field: &str) -> &'a str {
+    role.template["spec"][field].as_str().filter(|name| *name != "default-scheduler").unwrap_or_default()
 }
 
 /// Sets a text in nested objects, which are created where there is none. Of a template with another type there, which is

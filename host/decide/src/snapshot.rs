@@ -50,6 +50,10 @@ pub struct Snapshot {
     /// Names, as kind and name, that children of an earlier job of the same name still have until garbage collection
     /// deletes them. The name of a deleted Job is taken until its pods are gone.
     pub taken: BTreeSet<(String, String)>,
+    /// For API versions of optional kinds that plans name and the API server does not serve, the version of the kind that it
+    /// serves: `scheduling.k8s.io/v1beta1` to `scheduling.k8s.io/v1alpha2`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub served_as: BTreeMap<String, String>,
     /// Digest of the plugin that plans this job; `None` if no plugin does.
     #[serde(with = "or_empty")]
     pub digest: Option<Digest>,
@@ -293,6 +297,12 @@ impl Child {
 }
 
 impl Snapshot {
+    /// Returns the API version in which an object of a plan is created.
+    #[must_use]
+    pub fn served<'a>(&'a self, api_version: &'a str) -> &'a str {
+        self.served_as.get(api_version).map_or(api_version, String::as_str)
+    }
+
     /// Returns the value of a switch in the job's spec.
     #[must_use]
     pub fn switch(&self, pointer: Option<&String>) -> Option<&Value> {

@@ -123,6 +123,7 @@ pub fn snapshot(job: Job) -> Snapshot {
         digest: Some(digest("d")),
         set_aside: None,
         no_ports: None,
+        served_as: BTreeMap::new(),
         pruned: false,
         namespace_terminating: false,
         queue: None,

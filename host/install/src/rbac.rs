@@ -189,7 +189,11 @@ fn of_plugin(Plugin { descriptor, grants }: &Plugin) -> Vec<Value> {
             rules.push(rule(child.group(), &child.plural, &["list", "watch"]));
             continue;
         }
-        rules.push(rule(child.group(), &child.plural, &verbs(child, grants)));
+        let rights = rule(child.group(), &child.plural, &verbs(child, grants));
+        // A kind in two versions has its rights once.
+        if !rules.contains(&rights) {
+            rules.push(rights);
+        }
         if child.id() == "Job.batch" && child.can_be_followed() {
             // The status of a Job that counts as started is reset before the Job is released.
             rules.push(rule("batch", "jobs/status", &["patch"]));

@@ -166,6 +166,6 @@ pub(crate) fn builtins() -> Vec<Kind> {
         Kind::new("apiextensions.k8s.io/v1", "CustomResourceDefinition", "customresourcedefinitions", false, true),
         Kind::new("scheduling.volcano.sh/v1beta1", "PodGroup", "podgroups", true, true),
         Kind::new("scheduling.x-k8s.io/v1alpha1", "PodGroup", "podgroups", true, true),
-        Kind::new("scheduling.k8s.io/v1alpha2", "PodGroup", "podgroups", true, true),
+        Kind::new("scheduling.k8s.io/v1beta1", "PodGroup", "podgroups", true, true),
     ]
 }

@@ -2,6 +2,7 @@
 //! change which jobs it may concern.
 
 use crate::{
+    api::resource::Resource,
     job_key::{GroupKind, JobKey},
     observe::{
         departures::{Departure, Departures},
@@ -239,6 +240,20 @@ impl Cache {
             Listed::NoSuchKind => is_optional(),
             Listed::NotYet | Listed::Forbidden => false,
         })
+    }
+
+    /// Returns the API versions of optional kinds of these watches that are not served, each with the version of the same
+    /// kind that is.
+    pub(crate) fn served_as(&self, watches: &[WatchId]) -> BTreeMap<String, String> {
+        let of = |listed: Listed| {
+            let has = move |id: &&WatchId| self.table(**id).is_some_and(|table| table.listed == listed);
+            watches.iter().filter(has).filter_map(|id| Some(&self.layout.watches().get(id)?.resource))
+        };
+        let served = |lacking: &Resource| {
+            let is_it = |one: &&Resource| (&one.group, &one.kind) == (&lacking.group, &lacking.kind);
+            Some((lacking.api_version(), of(Listed::Yes).find(is_it)?.api_version()))
+        };
+        of(Listed::NoSuchKind).filter_map(served).collect()
     }
 
     /// Returns whether the watch has shown a write in this namespace; a watch that has ended shows nothing more.

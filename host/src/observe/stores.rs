@@ -230,6 +230,7 @@ impl Stores {
             reports,
             contents: vec![],
             taken,
+            served_as: inner.cache.served_as(watches),
             digest,
             set_aside: None,
             no_ports: None,

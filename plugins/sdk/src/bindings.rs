@@ -1269,9 +1269,8 @@ pub mod troupe {
             /// to this, refers the pods to it, and removes it while the job is suspended and once it is finished.
             #[derive(Clone, PartialEq)]
             pub struct Gang {
-                /// Who schedules: `volcano`; `kubernetes`, the cluster's own scheduler and its PodGroup of
-                /// `scheduling.k8s.io/v1alpha2`, which never changes; any other name, that scheduler and the PodGroup of the
-                /// scheduler-plugins. It is the pods' `schedulerName` where a template has none, but for `kubernetes`. With `volcano` no
+                /// Who schedules: `volcano`; `kubernetes`, the cluster's own scheduler and its PodGroup of `scheduling.k8s.io`, in the
+                /// version that the API server serves; any other name, that scheduler and the PodGroup of the scheduler-plugins. It is the pods' `schedulerName` where a template has none, but for `kubernetes`. With `volcano` no
                 /// pod is made before the PodGroup is admitted.
                 pub scheduler: _rt::String,
                 /// The roles that have to start together, those that count first where `min-member` is smaller than all. Pods of the
@@ -1284,7 +1283,8 @@ pub mod troupe {
                 pub min_resources: ::core::option::Option<Json>,
                 /// Volcano's queue.
                 pub queue: ::core::option::Option<_rt::String>,
-                /// Volcano's priority class of the whole.
+                /// The priority class of the whole, for `volcano` and `kubernetes`. With `kubernetes` all pods have one: this, where a
+                /// template names none. A job whose pods differ is rejected.
                 pub priority_class: ::core::option::Option<_rt::String>,
                 /// How long the scheduler-plugins wait for the rest of a gang, in seconds.
                 pub schedule_timeout: ::core::option::Option<u32>,

@@ -69,7 +69,7 @@ pub(super) fn api_server(
         .arg(dir.join("audit.log"))
         // In megabytes: a run's log is one file.
         .arg("--audit-log-maxsize=1000000")
-        .args(options.gangs.then_some("--runtime-config=scheduling.k8s.io/v1alpha2=true"))
+        .args(options.runtime_config())
         .args(options.feature_gates())
         .args(&options.api_server_flags);
     Ok(command)

@@ -4,6 +4,7 @@
 use super::{
     jobs::paddle,
     objects::{Kind, Namespace, PADDLE_JOBS, PODS, SERVICES, at, text},
+    preflight::{has, lines, preflight},
     together::{Scheduler, are_without_a_node},
     world::World,
 };
@@ -78,22 +79,35 @@ async fn pods_wait_until_volcano_admits_their_group_even_if_volcano_comes_later(
     operator.stop().await;
 }
 
-/// It says of each pod that it has no node.
-const KUBERNETES: Scheduler = Scheduler {
-    name: "kubernetes",
-    pod_groups: Kind::new("apis/scheduling.k8s.io/v1alpha2", "podgroups"),
-    count: "/spec/schedulingPolicy/gang/minCount",
-    turned_away: |_, pods| are_without_a_node(pods, 2),
-};
+const OF_THE_ALPHA: Kind = Kind::new("apis/scheduling.k8s.io/v1alpha2", "podgroups");
 
-// KEP-4671: all pods of a gang are bound, or none.
+/// It says of each pod that it has no node.
+pub(crate) const fn kubernetes(pod_groups: Kind) -> Scheduler {
+    Scheduler {
+        name: "kubernetes",
+        pod_groups,
+        count: "/spec/schedulingPolicy/gang/minCount",
+        turned_away: |_, pods| are_without_a_node(pods, 2),
+    }
+}
+
+// KEP-4671 in Kubernetes 1.36, whose API version 1.37 does not have: all pods of a gang are bound, or none.
 #[tokio::test]
 #[cfg_attr(lacks_cluster, ignore = "needs Go and openssl")]
 async fn kubernetes_own_scheduler_starts_all_pods_of_a_job_or_none() {
     let options = Options::default().fake_nodes(2).gangs().crds(install::crds::all());
     let plane = ControlPlane::start(options).await.unwrap();
     let namespace = Namespace::create_in(plane.client("user").await.unwrap(), "own").await;
-    let operator = KUBERNETES.host(&plane, &namespace).await;
-    KUBERNETES.starts_all_pods_or_none(&namespace).await;
+    let scheduler = kubernetes(OF_THE_ALPHA);
+    let operator = scheduler.host(&plane, &namespace).await;
+    scheduler.starts_all_pods_or_none(&namespace).await;
     operator.stop().await;
+
+    // What an upgrade to 1.37 cannot keep.
+    has(&lines(&preflight(&plane, &[]).await), &["ok    there are no objects of scheduling.k8s.io/v1alpha2"]);
+    let group = json!({ "apiVersion": "scheduling.k8s.io/v1alpha2", "kind": "PodGroup", "metadata": { "name": "left" },
+        "spec": { "schedulingPolicy": { "gang": { "minCount": 2 } } } });
+    namespace.create(&OF_THE_ALPHA, &group).await;
+    let expected = "note  Kubernetes 1.37 has no scheduling.k8s.io/v1alpha2, which 1 objects are of: podgroup/own/left";
+    has(&lines(&preflight(&plane, &[]).await), &[expected]);
 }

@@ -97,6 +97,12 @@ impl Namespace {
         self.client.request::<Value>(request).await.unwrap();
     }
 
+    pub(crate) async fn patch_in_cluster(&self, kind: &Kind, name: &str, patch: &Value) {
+        let requests = Request::new(format!("/{}/{}", kind.0, kind.1));
+        let request = requests.patch(name, &PatchParams::default(), &Patch::Merge(patch)).unwrap();
+        self.client.request::<Value>(request).await.unwrap();
+    }
+
     pub(crate) async fn delete_in_cluster(&self, kind: &Kind, name: &str) {
         let requests = Request::new(format!("/{}/{}", kind.0, kind.1));
         let request = requests.delete(name, &DeleteParams::default()).unwrap();

@@ -83,7 +83,7 @@ async fn submit(namespace: &Namespace) {
     namespace.create(&PADDLE_JOBS, &empty).await;
 }
 
-async fn preflight(plane: &ControlPlane, arguments: &[&str]) -> Output {
+pub(crate) async fn preflight(plane: &ControlPlane, arguments: &[&str]) -> Output {
     let mut command = Command::new("setpriv");
     command.args(["--pdeathsig", "KILL", "--"]).env("KUBECONFIG", plane.kubeconfig("troupe").unwrap());
     let arguments: Vec<_> = arguments.iter().map(ToString::to_string).collect();
@@ -91,11 +91,11 @@ async fn preflight(plane: &ControlPlane, arguments: &[&str]) -> Output {
     tokio::task::spawn_blocking(run).await.unwrap()
 }
 
-fn lines(output: &Output) -> Vec<String> {
+pub(crate) fn lines(output: &Output) -> Vec<String> {
     String::from_utf8(output.stdout.clone()).unwrap().lines().map(|line| line.trim().to_owned()).collect()
 }
 
-fn has(lines: &[String], expected: &[&str]) {
+pub(crate) fn has(lines: &[String], expected: &[&str]) {
     for line in expected {
         assert!(lines.iter().any(|there| there == line), "{line:?} is not in {lines:#?}");
     }
@@ -167,6 +167,7 @@ async fn preflight_reports_what_is_in_the_way_until_it_is_done() {
             "note  1 PaddleJob Running: taken over, pods and other children stay as they are",
             "note  1 MPIJob Suspended: stay suspended",
             "note  1 MPIJob managed by another, left alone",
+            "ok    the API server does not serve scheduling.k8s.io/v1alpha2",
             "ok    service account troupe-system/troupe may do all that Troupe does",
             "verdict: nothing stands in the way",
         ],

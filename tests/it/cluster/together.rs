@@ -24,7 +24,7 @@ pub(crate) struct Scheduler {
 /// More than half of what a fake node has: one pod fits on a node, and two nodes are there.
 const A_NODE: &str = "600";
 
-fn filler() -> Value {
+pub(crate) fn filler() -> Value {
     json!({ "apiVersion": "v1", "kind": "Pod", "metadata": { "name": "filler" }, "spec": pod("filler") })
 }
 
@@ -51,13 +51,13 @@ fn mpi_job() -> Value {
         "spec": { "runLauncherAsWorker": false, "mpiReplicaSpecs": { "Launcher": role(1), "Worker": role(1) } } })
 }
 
-fn pytorch_job() -> Value {
+pub(crate) fn pytorch_job() -> Value {
     let role = json!({ "replicas": 1, "restartPolicy": "Never", "template": template("pytorch") });
     json!({ "apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob", "metadata": { "name": "wide" },
         "spec": { "pytorchReplicaSpecs": { "Master": role, "Worker": role } } })
 }
 
-fn is_bound(pod: &Value) -> bool {
+pub(crate) fn is_bound(pod: &Value) -> bool {
     !text(pod, "/spec/nodeName").is_empty()
 }
 

@@ -1,5 +1,11 @@
 use super::*;
-use crate::testkit;
+use crate::{
+    Snapshot, build,
+    decide::decide,
+    decision::Part,
+    plan::{Answer, Bindings, Outcome, Plan, Verdict},
+    testkit,
+};
 
 fn role(name: &str, replicas: u32, template: Value) -> Role {
     testkit::role(name, replicas, testkit::text(&["JOB", "-", name, "-", "INDEX"]), template)
@@ -60,15 +66,69 @@ fn another_scheduler_reads_the_pod_group_of_the_scheduler_plugins() {
     assert_eq!((&roles[0].template["spec"]["schedulerName"], roles[0].after.len()), (&json!("mine"), 0));
 }
 
-// KEP-4671: the API server refuses every change of such a PodGroup.
+// KEP-4671: the API server of Kubernetes 1.37 lets the count of such a PodGroup change, and nothing else.
 #[test]
-fn the_clusters_own_scheduler_has_a_pod_group_that_never_changes() {
+fn the_clusters_own_scheduler_has_a_pod_group_whose_count_is_followed() {
     let (object, roles) = gathered(&Gang { min_member: Some(3), ..gang("kubernetes") });
-    assert_eq!(object.api_version, "scheduling.k8s.io/v1alpha2");
-    assert_eq!(spec(&object), json!({ "schedulingPolicy": { "gang": { "minCount": 3 } } }));
-    assert_eq!(object.upkeep, Upkeep::CreateOnly);
+    assert_eq!(object.api_version, "scheduling.k8s.io/v1beta1");
+    let policy = json!({ "gang": { "minCount": 3 } });
+    assert_eq!(spec(&object), json!({ "schedulingPolicy": policy, "priorityClassName": "high" }));
+    assert_eq!(object.upkeep, Upkeep::Follow(vec!["/spec/schedulingPolicy/gang/minCount".into()]));
     assert_eq!(roles[0].template["spec"]["schedulingGroup"], json!({ "podGroupName": "pi" }));
     assert_eq!((&roles[0].template["spec"]["schedulerName"], roles[0].after.len()), (&Value::Null, 0));
+}
+
+// Kubernetes 1.37 starts no pod of a gang whose pods have priorities or schedulers that differ.
+#[test]
+fn all_pods_of_a_gang_of_kubernetes_have_one_priority_class_and_one_scheduler() {
+    let (_, roles) = gathered(&gang("kubernetes"));
+    assert!(roles.iter().all(|role| role.template["spec"]["priorityClassName"] == "high"));
+    let with = |field: &str, launcher: &str, worker: &str| {
+        let of = |value: &str| json!({ "spec": { field: value } });
+        let mut roles = vec![role("worker", 2, of(worker)), role("launcher", 1, of(launcher))];
+        roles[1].template_at = Some("/launcher/template".into());
+        Gang { priority_class: None, ..gang("kubernetes") }.gather("pi", &mut roles).map(|object| spec(&object))
+    };
+    let refused = with("priorityClassName", "high", "low").unwrap_err().to_string();
+    let expected = "spec.launcher.template.spec.priorityClassName: must be that of role worker, \"low\", and is \"high\": Kubernetes starts a \
+                    gang only if all its pods have the same";
+    assert_eq!(refused, expected);
+    assert!(matches!(with("priorityClassName", "high", ""), Err(Objection::Job(_))));
+    assert_eq!(with("priorityClassName", "low", "low").unwrap()["priorityClassName"], "low");
+    assert!(matches!(with("schedulerName", "mine", ""), Err(Objection::Job(_))));
+    assert_eq!(with("schedulerName", "default-scheduler", "").unwrap()["priorityClassName"], Value::Null);
+}
+
+// Kubernetes 1.36 has v1alpha2 alone, which has no priority and cannot be changed; 1.37 has v1beta1 alone.
+#[test]
+fn a_pod_group_is_made_and_followed_in_the_version_that_the_api_server_serves() {
+    let (object, roles) = gathered(&gang("kubernetes"));
+    let plan = Plan { objects: vec![object], ..testkit::plan(roles) };
+    let verdict = Verdict::new(json!({ "phase": "x" }), "x", Outcome::Open);
+    let answer = Answer::Judged { plan: plan.into(), bindings: Bindings::default(), verdict };
+    let mut snapshot = testkit::snapshot(testkit::job("pi", "u1"));
+    let writes = |snapshot: &Snapshot| {
+        let actions = decide(snapshot, &answer).actions;
+        let of_group = actions.into_iter().find(|action| action.kind == KIND)?;
+        let body = build::body(snapshot, &answer, Part::Object { object: 0, index: 0 }).unwrap();
+        let spec = if of_group.creates() { body["spec"].clone() } else { Value::Null };
+        assert_eq!((&body["apiVersion"], &body["kind"]), (&json!(of_group.api_version), &json!(KIND)));
+        Some((of_group.to_string(), spec))
+    };
+    let policy = json!({ "gang": { "minCount": 101 } });
+    let (_, made) = writes(&snapshot).unwrap();
+    assert_eq!(made, json!({ "schedulingPolicy": policy, "priorityClassName": "high" }));
+    let version = |name: &str| format!("scheduling.k8s.io/{name}");
+    let of = |name: &str| {
+        let mut child = Child::clone(&testkit::child(KIND, "pi", &[(MIN_COUNT, json!(3))]));
+        child.api_version = version(name);
+        vec![child.into()]
+    };
+    let scaled = Snapshot { children: of("v1beta1"), ..snapshot.clone() };
+    assert!(writes(&scaled).unwrap().0.starts_with("patch podgroup/pi"), "{:?}", writes(&scaled));
+    snapshot.served_as = [(version("v1beta1"), version("v1alpha2"))].into();
+    assert_eq!(writes(&snapshot).unwrap().1, json!({ "schedulingPolicy": policy }));
+    assert_eq!(writes(&Snapshot { children: of("v1alpha2"), ..snapshot }), None);
 }
 
 // M20 (f), and (g), Better: the members count in the order in which the plugin names them.
@@ -116,7 +176,7 @@ fn what_a_template_says_for_itself_stays() {
 fn a_member_that_is_no_role_is_refused() {
     let mut roles = vec![role("worker", 1, json!({}))];
     let error = gang("volcano").gather("pi", &mut roles).unwrap_err();
-    assert_eq!(error.to_string(), r#"gang: the plan has no role "launcher" to be a member of it"#);
+    assert_eq!(error.to_string(), "there is no role launcher to be a member");
 }
 
 #[test]

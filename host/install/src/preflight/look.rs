@@ -1,6 +1,6 @@
 //! Reads the cluster for `troupe preflight`. It changes nothing: an access review is a query in the form of a create.
 
-use super::{Answered, Definition, Facts, JobFacts, Originals, Read, ReadError, Right, rights};
+use super::{Answered, Definition, Facts, Gangs, JobFacts, Originals, Read, ReadError, Right, gangs, rights};
 use crate::crds;
 use futures::{StreamExt, future::BoxFuture, stream};
 use kube::{
@@ -52,6 +52,7 @@ async fn facts(client: &Client, plugins: Arc<Plugins>, options: &Options) -> Fac
         definitions: definitions(client, &versions).await,
         jobs,
         unlisted,
+        gangs: gangs(client).await,
         who: who(options),
         rights,
     }
@@ -133,6 +134,24 @@ pub(crate) async fn list(client: &Client, resource: &Resource, field_selector: O
             _ => return Ok(objects),
         }
     }
+}
+
+/// Returns the objects of gangs of Kubernetes 1.36.
+async fn gangs(client: &Client) -> Gangs {
+    match client.list_api_group_resources(gangs::API_VERSION).await {
+        Err(kube::Error::Api(status)) if status.code == 404 => return Ok(None),
+        served => served.map_err(|error| ReadError::new(&error))?,
+    };
+    let mut all = Vec::new();
+    for (kind, plural) in gangs::KINDS {
+        let objects = list(client, &Resource::new(gangs::API_VERSION, kind, plural), None).await?;
+        let place = |object: &Value| {
+            let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default();
+            format!("{}/{}/{}", kind.to_lowercase(), text("namespace"), text("name"))
+        };
+        all.extend(objects.iter().map(place));
+    }
+    Ok(Some(all))
 }
 
 /// Returns the definitions of these kinds, given by name and version.

@@ -2,6 +2,7 @@
 //!
 //! `look` reads the cluster. All else is pure: each file turns one part of the facts into findings.
 
+mod gangs;
 mod jobs;
 pub(super) mod look;
 pub(super) mod operators;
@@ -9,6 +10,7 @@ mod report;
 pub(super) mod rights;
 pub mod schema;
 
+pub use gangs::Gangs;
 pub use jobs::{JobFacts, TakeOver};
 pub use look::{Options, look};
 pub use report::{Finding, Report, Section, Weight};
@@ -61,6 +63,8 @@ pub struct Facts {
     pub jobs: Vec<JobFacts>,
     /// The kinds that could not be listed.
     pub unlisted: Vec<String>,
+    /// Objects of gangs of Kubernetes 1.36.
+    pub gangs: Gangs,
     /// The user whose rights were checked, in words.
     pub who: String,
     /// The rights that the host needs.
@@ -70,12 +74,13 @@ pub struct Facts {
 /// Returns the findings about the facts.
 #[must_use]
 pub fn report(facts: &Facts) -> Report {
-    let Facts { now, originals, definitions, jobs, unlisted, who, rights } = facts;
+    let Facts { now, originals, definitions, jobs, unlisted, gangs, who, rights } = facts;
     Report {
         sections: vec![
             Section::new("original operators", operators::findings(*now, originals)),
             Section::new("definitions", definitions.iter().map(schema::finding).collect()),
             Section::new("jobs", jobs::findings(jobs, unlisted)),
+            Section::new("gangs", gangs::findings(gangs)),
             Section::new("rights", rights::findings(who, rights)),
         ],
     }

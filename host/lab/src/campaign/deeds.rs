@@ -40,7 +40,7 @@ const KINDS: [(&str, &str); 5] = [("v1", "Pod"), ("v1", "Service"), ("v1", "Conf
 pub(super) const POD_GROUPS: [(&str, &str); 3] = [
     ("scheduling.volcano.sh/v1beta1", "PodGroup"),
     ("scheduling.x-k8s.io/v1alpha1", "PodGroup"),
-    ("scheduling.k8s.io/v1alpha2", "PodGroup"),
+    ("scheduling.k8s.io/v1beta1", "PodGroup"),
 ];
 
 /// How often orphans are looked for, a second apart.

@@ -167,7 +167,7 @@ pub(super) fn job_plan(
     let mut roles: Vec<_> = raw.roles.into_iter().map(|one| role(one, spec, limits)).collect::<Checked<_>>()?;
     let mut objects: Vec<_> = raw.objects.into_iter().map(|one| object(one, limits, bodies)).collect::<Checked<_>>()?;
     if let Some(raw) = raw.gang {
-        objects.push(gang(raw, limits)?.gather(job_name, &mut roles).map_err(|error| error.to_string())?);
+        objects.push(gang(raw, limits)?.gather(job_name, &mut roles).map_err(|objection| refused("gang", objection))?);
     }
     Ok(plan::Plan {
         roles,
@@ -299,11 +299,16 @@ fn template(what: FieldOf<'_>, raw: wit::Template, spec: &Value, limits: &Limits
             _ => Err(format!("{what}: what is appended at {at} is not a JSON array").into()),
         },
     });
-    let template = edited(spec, &at, edits.collect::<Checked<_>>()?).map_err(|objection| match objection {
+    let template = edited(spec, &at, edits.collect::<Checked<_>>()?).map_err(|objection| refused(what, objection))?;
+    Ok((template, Some(at)))
+}
+
+/// Returns why a part of a plan is not accepted.
+fn refused(what: impl fmt::Display, objection: Objection) -> Stop {
+    match objection {
         Objection::Job(rejection) => Stop::Rejected(rejection),
         Objection::Plugin(error) => Stop::Unacceptable(format!("{what}: {}", error.numbered())),
-    })?;
-    Ok((template, Some(at)))
+    }
 }
 
 fn object(raw: wit::Object, limits: &Limits, bodies: &Bodies) -> Checked<plan::Object> {

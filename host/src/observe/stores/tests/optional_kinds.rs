@@ -53,3 +53,36 @@ fn an_optional_kind_that_was_never_listed_is_awaited_until_it_is_known_not_to_be
     assert_eq!(shown.0.no_such_kind(shown.watch("Prop")), keys(&["hamlet"]));
     shown.snapshot();
 }
+
+// Kubernetes 1.36 and 1.37 serve PodGroups in one version each, and not in the same.
+#[test]
+fn a_snapshot_says_which_version_of_an_optional_kind_is_served_where_it_is_not_the_first() {
+    let shown = Shown::nothing();
+    let mut tales = Descriptor::clone(shown.0.layout().descriptor(&digest()).unwrap());
+    let props = |version: &str| ChildKind {
+        api_version: format!("stage.io/{version}"),
+        kind: "Prop".into(),
+        plural: "props".into(),
+        optional: true,
+        ..tales.children[1].clone()
+    };
+    let both = ["v2", "v1"].map(props);
+    tales.children.extend(both);
+    shown.0.change(|layout| layout.describe(&Arc::new(tales), &digest()));
+    let watches = shown.0.layout().watches().clone();
+    let [newer, older] = ["v2", "v1"].map(|version| {
+        *watches.iter().find(|(_, watch)| watch.resource.kind == "Prop" && watch.resource.version == version).unwrap().0
+    });
+    shown.has("Tale", &tale("u", 2));
+    shown.0.no_such_kind(newer);
+    assert!(shown.is_stale(), "the other version may be served");
+    shown.0.replace(older, vec![], 1);
+    let served = |from: &str, to: &str| [(format!("stage.io/{from}"), format!("stage.io/{to}"))].into();
+    assert_eq!(shown.snapshot().served_as, served("v2", "v1"));
+    shown.0.replace(newer, vec![], 2);
+    assert!(shown.snapshot().served_as.is_empty(), "both are served");
+    shown.0.no_such_kind(older);
+    assert_eq!(shown.snapshot().served_as, served("v1", "v2"));
+    shown.0.no_such_kind(newer);
+    assert!(shown.snapshot().served_as.is_empty(), "none is served");
+}
