@@ -72,13 +72,14 @@ impl PodGroup {
         }
     }
 
+    /// Returns these versions with the group: `scheduling.k8s.io/v1beta1`.
     fn api_versions(self) -> impl Iterator<Item = String> {
         self.versions().iter().map(move |version| format!("{}/{version}", self.group()))
     }
 
     /// Returns the API version that plans name.
     fn api_version(self) -> String {
-        format!("{}/{}", self.group(), self.versions()[0])
+        self.api_versions().next().unwrap_or_default()
     }
 
     /// The fields of a PodGroup that the host reads.
@@ -138,7 +139,9 @@ pub fn describe(children: &mut Vec<ChildKind>, asks: &mut Grants) {
 
 /// Removes what an object of this API version cannot have from the body of a plan's PodGroup.
 pub(crate) fn fit(api_version: &str, body: &mut Value) {
-    if let (FIXED, Some(spec)) = (api_version, body["spec"].as_object_mut()) {
+    if api_version == FIXED
+        && let Some(spec) = body.get_mut("spec").and_then(Value::as_object_mut)
+    {
         spec.remove("priorityClassName");
     }
 }

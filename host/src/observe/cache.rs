@@ -251,7 +251,8 @@ impl Cache {
         };
         let served = |lacking: &Resource| {
             let is_it = |one: &&Resource| (&one.group, &one.kind) == (&lacking.group, &lacking.kind);
-            Some((lacking.api_version(), of(Listed::Yes).find(is_it)?.api_version()))
+            let instead = of(Listed::Yes).find(is_it)?;
+            Some((lacking.api_version(), instead.api_version()))
         };
         of(Listed::NoSuchKind).filter_map(served).collect()
     }

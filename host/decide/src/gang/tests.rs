@@ -99,6 +99,15 @@ fn all_pods_of_a_gang_of_kubernetes_have_one_priority_class_and_one_scheduler() 
     assert_eq!(with("schedulerName", "default-scheduler", "").unwrap()["priorityClassName"], Value::Null);
 }
 
+#[test]
+fn other_objects_stay_as_they_are_whatever_version_is_served() {
+    for version in ["v1", "scheduling.k8s.io/v1beta1", "scheduling.k8s.io/v1alpha2"] {
+        let mut body = json!({ "data": { "a": "1" } });
+        fit(version, &mut body);
+        assert_eq!(body, json!({ "data": { "a": "1" } }), "{version}: a ConfigMap has no spec");
+    }
+}
+
 // Kubernetes 1.36 has v1alpha2 alone, which has no priority and cannot be changed; 1.37 has v1beta1 alone.
 #[test]
 fn a_pod_group_is_made_and_followed_in_the_version_that_the_api_server_serves() {
