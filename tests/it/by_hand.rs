@@ -10,6 +10,7 @@ use troupe::{
 };
 
 const PADDLE: (&str, &str) = ("batch.paddlepaddle.org/v1", "PaddleJob");
+const CRON: (&str, &str) = ("batch.tutorial.kubebuilder.io/v1", "CronJob");
 const MPI: (&str, &str) = ("kubeflow.org/v2beta1", "MPIJob");
 
 /// A cluster with a host in it.
@@ -211,5 +212,31 @@ fn another_writer_of_the_status_is_reported_and_not_fought_with() {
         tokio::time::sleep(Duration::from_secs(600)).await;
         assert!(!contested(&world.sim), "nobody else has written for minutes");
         assert_eq!(phase(&world.sim), "Running");
+    });
+}
+
+// C12, C15: what the host itself writes of a job that it rejects is what the CronJob goes by.
+#[test]
+fn a_cron_job_whose_template_is_wrong_says_so_and_goes_on_with_a_mended_one() {
+    run(async {
+        let world = World::new(Life { run: None, ..Life::default() });
+        let template = json!({ "apiVersion": PADDLE.0, "kind": PADDLE.1, "spec": {} });
+        let spec = json!({ "schedule": "* * * * *", "concurrencyPolicy": "Forbid", "template": template });
+        world.sim.create(job(CRON, "tick", &spec));
+        let runs = |sim: &Sim| sim.list(PADDLE.0, PADDLE.1, "default").len();
+        let available = |sim: &Sim| condition(sim, CRON, "tick", "Available").unwrap_or_default();
+        world.until("the first run is refused", |sim| available(sim)["reason"] == "JobsRefused").await;
+        let message = available(&world.sim)["message"].as_str().unwrap().to_owned();
+        assert!(message.ends_with("spec: needs at least one of ps, worker and heter"), "{message}");
+        for _ in 0..5 {
+            tokio::time::sleep(Duration::from_secs(60)).await;
+            assert!((1..=2).contains(&runs(&world.sim)), "{} runs are kept", runs(&world.sim));
+        }
+        let mended = json!({ "spec": { "template": { "spec": { "worker": role(1) } } } });
+        world.edit(CRON, "tick", mended);
+        world
+            .until("a run is active", |sim| condition(sim, CRON, "tick", "Progressing").unwrap()["status"] == "True")
+            .await;
+        assert_eq!(pods(&world.sim, "tick-").len(), 1);
     });
 }

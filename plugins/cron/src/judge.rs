@@ -73,7 +73,7 @@ fn reference(job: &CronJob, run: &Run<'_>) -> Value {
 
 /// Returns the event of a run that the published status does not know yet.
 fn made(moment: &Moment<'_>) -> Option<Event> {
-    let last = moment.last.filter(|last| moment.recorded.is_none_or(|recorded| recorded < *last))?;
+    let last = moment.unrecorded()?;
     let run = moment.runs.iter().find(|run| run.slot == Some(last))?;
     let message = format!("Created {} {}", run.object.kind, run.object.name);
     Some(Event { warning: false, reason: "SuccessfulCreate".into(), message })

@@ -45,12 +45,17 @@ impl<'a> Moment<'a> {
         Ok(Self { valid, runs, recorded, last, slots, schedule, from: begun.max(since) })
     }
 
-    /// Returns whether more than [`MANY`](crate::slots::MANY) slots passed without a run before that of the run which the
-    /// published status does not know yet. With a starting deadline the user does not care for old slots.
+    /// Returns the slot of the last run, if the published status does not know it yet.
+    pub(crate) fn unrecorded(&self) -> Option<i64> {
+        self.last.filter(|last| self.recorded.is_none_or(|recorded| recorded < *last))
+    }
+
+    /// Returns whether more than [`MANY`](crate::slots::MANY) slots passed without a run before the
+    /// [unrecorded](Self::unrecorded) one. With a starting deadline the user does not care for old slots.
     pub(crate) fn missed_many(&self) -> bool {
-        let unknown = self.last.filter(|last| self.recorded.is_none_or(|recorded| recorded < *last));
         let begin = self.valid.schedule.begin(self.recorded.unwrap_or(self.from), self.from);
-        self.valid.deadline.is_none() && unknown.is_some_and(|last| are_many(&self.valid.schedule, begin, last))
+        self.valid.deadline.is_none()
+            && self.unrecorded().is_some_and(|last| are_many(&self.valid.schedule, begin, last))
     }
 
     pub(crate) fn active(&self) -> impl DoubleEndedIterator<Item = &Run<'a>> {

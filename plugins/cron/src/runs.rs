@@ -73,14 +73,18 @@ impl<'a> Run<'a> {
 /// Returns how far a run is: by what the host noted of a job that Troupe serves, else by its status.
 fn state(object: &ChildView, status: &Value) -> State {
     let ledger = &status["troupe"];
+    let is_rejected = rejected(status).is_some();
     if ledger["uid"] == *object.uid {
+        // A rejected job that a plugin planned before an edit may have pods.
+        let was_planned = ledger["digest"].as_str().is_some_and(|digest| !digest.is_empty());
         return match ledger.pointer("/finished/outcome").and_then(Value::as_str) {
             Some("succeeded") => State::Succeeded,
             Some("failed") => State::Failed,
+            _ if is_rejected && !was_planned => State::Refused,
             _ => State::Active,
         };
     }
-    if rejected(status).is_some() {
+    if is_rejected {
         return State::Refused;
     }
     let types = true_conditions(status).filter_map(|it| it["type"].as_str());
@@ -167,9 +171,13 @@ mod tests {
     fn a_run_that_was_never_accepted_is_refused_and_not_active() {
         assert_eq!(state_of("PaddleJob", &condition("Rejected", "True")), State::Refused);
         assert_eq!(state_of("PaddleJob", &condition("Rejected", "False")), State::Active);
-        let mut edited = condition("Rejected", "True");
-        edited["troupe"] = json!({ "uid": "uid-of-tick-1" });
-        assert_eq!(state_of("PaddleJob", &edited), State::Active);
+        let noted = |digest: &str| {
+            let mut status = condition("Rejected", "True");
+            status["troupe"] = json!({ "uid": "uid-of-tick-1", "digest": digest, "headline": "", "step": "Rejected" });
+            state_of("PaddleJob", &status)
+        };
+        assert_eq!(noted(""), State::Refused, "as the host notes it");
+        assert_eq!(noted("sha256:0"), State::Active, "it was planned before an edit");
     }
 
     // C12
