@@ -85,7 +85,7 @@ impl Options {
         self
     }
 
-    /// The feature gates of all programs. `GangScheduling` is no gate any more in 1.37.
+    /// The feature gates of all programs. Kubernetes 1.37 has no gate `GangScheduling`.
     pub(crate) fn feature_gates(&self) -> Option<&'static str> {
         self.gangs.then_some(match self.release {
             Release::Newest => "--feature-gates=GenericWorkload=true",

@@ -148,7 +148,7 @@ fn wanted(required: &str, need: Need) -> Result<(), String> {
         Need::Ecosystem => "nobody asked for the builds",
         Need::Resilience => "nobody asked for ten minutes of trouble",
         Need::Author => "nobody asked for the builds of a new crate",
-        Need::Releases => "nobody asked for the builds of other releases",
+        Need::Releases => "nobody asked to build another release of Kubernetes",
         Need::Languages => "nobody asked for the tools of other languages",
         Need::Book => "nobody asked for minutes of commands",
         Need::Image => "nobody asked for a release build",

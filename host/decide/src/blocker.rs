@@ -24,7 +24,7 @@ pub(crate) fn blocked(snapshot: &Snapshot) -> Option<Waiting> {
     let has_long = |by: &Blocker| reported_from(by).is_none_or(|at| at <= snapshot.now);
     // One that is being deleted is reported where its name is waited for.
     let live = snapshot.pods.iter().filter(|pod| !pod.terminating);
-    let blocked = live.filter_map(|pod| Some((pod, of(pod).or_else(|| starts(pod)).filter(has_long)?)));
+    let blocked = live.filter_map(|pod| Some((pod, sooner_or_later(pod).filter(has_long)?)));
     let (prepare, blocked): (Vec<_>, Vec<_>) = blocked.partition(|(_, by)| by.is_preparation());
     let (pod, by) = blocked.first().or(prepare.first())?;
     let others = u32::try_from(blocked.len() + prepare.len() - 1).unwrap_or(u32::MAX);
@@ -34,8 +34,13 @@ pub(crate) fn blocked(snapshot: &Snapshot) -> Option<Waiting> {
 /// Returns when the next init container has run for so long, or the next pod has been on its node for so long, that the job
 /// reports it.
 pub(crate) fn wake(snapshot: &Snapshot) -> Wake {
-    let times = snapshot.pods.iter().filter_map(|pod| reported_from(&of(pod).or_else(|| starts(pod))?));
+    let times = snapshot.pods.iter().filter_map(|pod| reported_from(&sooner_or_later(pod)?));
     times.filter(|at| *at > snapshot.now).min().map_or(Wake::OnChange, Wake::At)
+}
+
+/// Returns what keeps the pod from running, or what will if it lasts.
+fn sooner_or_later(pod: &Pod) -> Option<Blocker> {
+    of(pod).or_else(|| starts(pod))
 }
 
 /// Returns from when on the job reports this, if not at once.

@@ -1270,8 +1270,9 @@ pub mod troupe {
             #[derive(Clone, PartialEq)]
             pub struct Gang {
                 /// Who schedules: `volcano`; `kubernetes`, the cluster's own scheduler and its PodGroup of `scheduling.k8s.io`, in the
-                /// version that the API server serves; any other name, that scheduler and the PodGroup of the scheduler-plugins. It is the pods' `schedulerName` where a template has none, but for `kubernetes`. With `volcano` no
-                /// pod is made before the PodGroup is admitted.
+                /// version that the API server serves; any other name, that scheduler and the PodGroup of the scheduler-plugins. It is
+                /// the pods' `schedulerName` where a template has none, but for `kubernetes`. With `volcano` no pod is made before the
+                /// PodGroup is admitted.
                 pub scheduler: _rt::String,
                 /// The roles that have to start together, those that count first where `min-member` is smaller than all. Pods of the
                 /// others refer to the PodGroup too.

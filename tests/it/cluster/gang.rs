@@ -108,6 +108,6 @@ async fn kubernetes_own_scheduler_starts_all_pods_of_a_job_or_none() {
     let group = json!({ "apiVersion": "scheduling.k8s.io/v1alpha2", "kind": "PodGroup", "metadata": { "name": "left" },
         "spec": { "schedulingPolicy": { "gang": { "minCount": 2 } } } });
     namespace.create(&OF_THE_ALPHA, &group).await;
-    let expected = "note  Kubernetes 1.37 has no scheduling.k8s.io/v1alpha2, which 1 objects are of: podgroup/own/left";
+    let expected = "note  there is 1 object of scheduling.k8s.io/v1alpha2, which Kubernetes 1.37 does not serve: podgroup/own/left";
     has(&lines(&preflight(&plane, &[]).await), &[expected]);
 }

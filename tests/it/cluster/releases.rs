@@ -59,7 +59,7 @@ async fn the_newest_kubernetes_starts_all_pods_of_a_job_or_none_and_follows_its_
     operator.stop().await;
 }
 
-/// So many pairs of gangs compete, each for two nodes of its own with room for one gang.
+/// The number of pairs of gangs. Each pair has two nodes, with room for one gang.
 const PAIRS: usize = 100;
 
 // A gang that is half bound would hold a node for ever that the other needs.
@@ -77,7 +77,7 @@ async fn of_two_gangs_with_room_for_one_one_starts_and_no_pod_of_the_other_in_a_
             job["metadata"]["name"] = json!(format!("{side}{pair}"));
             let spec = &mut job["spec"]["worker"]["template"]["spec"];
             spec["nodeSelector"] = json!({ "pair": pair.to_string() });
-            // Whoever has the nodes keeps them.
+            // The pods do not end, so that a gang that is bound keeps its nodes.
             job["spec"]["worker"]["template"]["metadata"] = json!({});
             namespace.create(&PADDLE_JOBS, &job).await;
         }

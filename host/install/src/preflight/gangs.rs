@@ -30,7 +30,8 @@ pub(super) fn findings(gangs: &Gangs) -> Vec<Finding> {
     if more > 0 {
         named.push_str(&format!(" and {more} more"));
     }
-    let what = format!("Kubernetes 1.37 has no {API_VERSION}, which {count} objects are of: {named}");
+    let there_are = if count == 1 { "there is 1 object".to_owned() } else { format!("there are {count} objects") };
+    let what = format!("{there_are} of {API_VERSION}, which Kubernetes 1.37 does not serve: {named}");
     let to_do = "before an upgrade to 1.37 suspend the jobs with these gangs, which removes their PodGroups; delete what is \
                  left; resume the jobs after the upgrade";
     vec![Finding::note(what).but(to_do)]
@@ -44,7 +45,7 @@ mod tests {
     fn found(gangs: &Gangs) -> (Weight, String) {
         let mut findings = findings(gangs);
         let Finding { weight, what, to_do } = findings.remove(0);
-        assert_eq!(to_do.is_some(), what.contains("1.37 has no"));
+        assert_eq!(to_do.is_some(), what.contains("1.37 does not serve"));
         (weight, what)
     }
 
@@ -52,7 +53,9 @@ mod tests {
     fn objects_that_an_upgrade_leaves_unreadable_are_named() {
         let (weight, what) = found(&Ok(Some((0..7).map(|i| format!("podgroup/ns/g{i}")).collect())));
         assert_eq!(weight, Weight::Note);
-        assert!(what.ends_with("7 objects are of: podgroup/ns/g0, podgroup/ns/g1, podgroup/ns/g2, podgroup/ns/g3, podgroup/ns/g4 and 2 more"), "{what}");
+        let expected = "there are 7 objects of scheduling.k8s.io/v1alpha2, which Kubernetes 1.37 does not serve: podgroup/ns/g0, \
+                        podgroup/ns/g1, podgroup/ns/g2, podgroup/ns/g3, podgroup/ns/g4 and 2 more";
+        assert_eq!(what, expected);
     }
 
     #[test]
