@@ -1,7 +1,7 @@
 //! What a job costs the API server on the success path, counted by the simulator.
 
 use crate::{calls, job};
-use decide::plan::Body;
+use decide::{own_conditions, plan::Body};
 use futures::executor::block_on;
 use lab::campaign::{self, HOST};
 use sandbox::{Executor, Plugins};
@@ -171,8 +171,8 @@ fn at_once(job: &Value, run_for: &str, jobs: u32) -> AtOnce {
 
 /// How a job ended: what its status says without names and uids, and of times whether they are there.
 fn end_of(status: &Value) -> Value {
-    let conditions = status["conditions"].as_array().into_iter().flatten();
-    let conditions: Vec<_> = conditions.map(|it| ["type", "status", "reason"].map(|field| it[field].clone())).collect();
+    let conditions: Vec<_> =
+        own_conditions::all(status).map(|it| ["type", "status", "reason"].map(|field| it[field].clone())).collect();
     let roles = ["ps", "worker"].map(|role| {
         let mut counts = status[role].clone();
         let pods = counts.as_object_mut().and_then(|fields| fields.remove("refs"));

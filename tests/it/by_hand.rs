@@ -1,5 +1,6 @@
 //! The whole host on the simulator: what users do by hand while the API server refuses and pods take their time.
 
+use decide::own_conditions;
 use lab::campaign::{self, HOST};
 use serde_json::{Value, json};
 use sim::{ApiError, Kind, Life, Matching, Sim};
@@ -87,8 +88,7 @@ fn uid_of_launcher(sim: &Sim) -> Option<String> {
 
 fn condition(sim: &Sim, (version, kind): (&str, &str), name: &str, condition: &str) -> Option<Value> {
     let job = sim.get(version, kind, "default", name)?;
-    let conditions = job["status"]["conditions"].as_array()?;
-    conditions.iter().find(|it| it["type"] == condition).cloned()
+    own_conditions::all(&job["status"]).find(|it| it["type"] == condition).cloned()
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Ports of the nodes: jobs of one namespace leave some to others, and a ledger is believed only as far as it hurts nobody.
 
+use decide::{condition::Condition, own_conditions::current};
 use lab::campaign::{self, HOST};
 use sandbox::{Plugins, source};
 use serde_json::{Value, json};
@@ -94,8 +95,7 @@ impl World {
 
     fn waits_for(&self, namespace: &str, name: &str) -> String {
         let job = self.sim.get(PADDLE.0, PADDLE.1, namespace, name).unwrap();
-        let conditions = job["status"]["conditions"].as_array().cloned().unwrap_or_default();
-        let waiting = conditions.iter().find(|condition| condition["type"] == "Waiting");
+        let waiting = current(&job["status"], Condition::Waiting);
         waiting.and_then(|waiting| waiting["message"].as_str()).unwrap_or_default().to_owned()
     }
 }

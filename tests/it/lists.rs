@@ -1,5 +1,6 @@
 //! The host's lists on the simulator: a page has as many objects as their bytes allow.
 
+use decide::{condition::Condition, own_conditions::current_true};
 use kube::client::Body;
 use lab::campaign::{self, HOST};
 use parking_lot::Mutex;
@@ -59,10 +60,7 @@ fn large_jobs_are_listed_in_pages_of_few_and_the_host_serves() {
         sim.create(job("small", "x"));
 
         let status = |name: &str| sim.get(PADDLE.0, PADDLE.1, "default", name).unwrap()["status"].take();
-        let is_refused = |name: &str| {
-            let status = status(name);
-            status["conditions"].as_array().into_iter().flatten().any(|condition| condition["type"] == "Rejected")
-        };
+        let is_refused = |name: &str| current_true(&status(name), Condition::Rejected).is_some();
         let served = async {
             // The last of the huge ones is on the last page of them.
             while status("small")["phase"] != "Completed" || !is_refused("huge-39") {

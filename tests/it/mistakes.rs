@@ -1,5 +1,6 @@
 //! Mistakes in users' pod templates are told on the job, on the simulator: fields that nobody knows, values of another type.
 
+use decide::own_conditions;
 use lab::campaign::{self, HOST};
 use sandbox::{Executor, Plugins};
 use serde_json::{Value, json};
@@ -23,8 +24,7 @@ struct Seen {
 impl Seen {
     /// Reason and message of a condition.
     fn condition(&self, kind: &str) -> Option<(&str, &str)> {
-        let conditions = self.job["status"]["conditions"].as_array()?;
-        let condition = conditions.iter().find(|condition| condition["type"] == kind)?;
+        let condition = own_conditions::all(&self.job["status"]).find(|condition| condition["type"] == kind)?;
         Some((condition["reason"].as_str()?, condition["message"].as_str()?))
     }
 

@@ -5,6 +5,7 @@
 //! `UPDATE_EXPECT=1 cargo test -p tests scenarios` rewrites what they print: read the difference before it is kept.
 
 mod plugin_test;
+mod tools;
 
 use lab::scenario::{self, Outcome, Shorthand};
 use sandbox::{Executor, Plugins};

@@ -3,7 +3,7 @@
 
 mod older;
 
-use decide::grants::Grants;
+use decide::{condition::Condition, grants::Grants, own_conditions::current};
 use k8s_openapi::ByteString;
 use lab::campaign::{self, marked};
 use sandbox::{Plugins, source};
@@ -77,8 +77,8 @@ struct World {
 
 /// The condition that holds a job, `PluginFaulted` or `Rejected`, null if there is none.
 fn fault_of(status: &Value) -> &Value {
-    let mut conditions = status["conditions"].as_array().into_iter().flatten();
-    conditions.find(|it| it["type"] == "PluginFaulted" || it["type"] == "Rejected").unwrap_or(&Value::Null)
+    let held = [Condition::PluginFaulted, Condition::Rejected].into_iter().find_map(|it| current(status, it));
+    held.unwrap_or(&Value::Null)
 }
 
 impl World {

@@ -4,6 +4,7 @@
 mod events;
 mod optional_kinds;
 
+use decide::own_conditions;
 use jiff::SignedDuration;
 use lab::campaign::{self, HOST};
 use parking_lot::Mutex;
@@ -81,9 +82,7 @@ impl World {
     }
 
     fn condition(&self, kind: (&str, &str), name: &str, condition: &str) -> Option<Value> {
-        let status = self.status(kind, name);
-        let conditions = status["conditions"].as_array()?;
-        conditions.iter().find(|one| one["type"] == condition).cloned()
+        own_conditions::all(&self.status(kind, name)).find(|one| one["type"] == condition).cloned()
     }
 
     /// How often the host listed, page by page, for its watches.
@@ -124,8 +123,7 @@ fn nested(levels: usize) -> Value {
 }
 
 fn condition_of(status: &Value, kind: &str) -> bool {
-    let conditions = status["conditions"].as_array().into_iter().flatten();
-    conditions.into_iter().any(|one| one["type"] == kind && one["status"] == "True")
+    own_conditions::all(status).any(|one| one["type"] == kind && one["status"] == "True")
 }
 
 // Section 4: of Services the host keeps only that they are there, so it asks for no more.

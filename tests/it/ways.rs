@@ -15,6 +15,7 @@ use crate::{
     operator::Operator,
 };
 use anyhow::{Context, Result, ensure};
+use decide::own_conditions;
 use harness::until;
 use serde_json::Value;
 use std::{path::PathBuf, time::Duration};
@@ -43,6 +44,31 @@ impl<'a> Views<'a> {
         until(PATIENCE, format!("{job} to say of \"{way}\" what docs/why-jobs-wait.md says"), look).await.unwrap()
     }
 
+    /// Returns once the command line and the page show an event that says what the page of the book says of this way: the
+    /// definition of the kind drops the host's conditions.
+    pub(crate) async fn tell_by_event(&self, kind: &Kind, name: &str, way: &str) {
+        let row = table::row(way);
+        assert_eq!(row.condition, "Event");
+        let look = || async {
+            let job = self.jobs.get(kind, name).await?;
+            ensure!(job["status"].get("troupe").is_none(), "it is kept: {job:#}");
+            let explained =
+                self.user.troupe(&["explain", &format!("{}/{name}", text(&job, "/kind").to_lowercase())])?;
+            let is_told = |line: &str| line.contains(&row.reason) && line.ends_with(&row.message);
+            ensure!(explained.lines().any(is_told), "explain does not show the event: {explained}");
+            let shown = self.page(&format!("/page/jobs/{}/{}/{name}", kind.resource(), self.jobs.name)).await?;
+            let mut events = shown["events"].as_array().into_iter().flatten();
+            ensure!(
+                events.any(|it| it["reason"] == *row.reason && it["message"] == *row.message),
+                "the page: {shown:#}"
+            );
+            Ok(Some(()))
+        };
+        until(PATIENCE, format!("an event of {name} to say of \"{way}\" what docs/why-jobs-wait.md says"), look)
+            .await
+            .unwrap();
+    }
+
     /// Returns once the command line and the page say this sentence of the job.
     pub(crate) async fn tell_of(&self, kind: &Kind, job: &Value, sentence: &str) {
         let look = || async { self.say(kind, job, sentence).await.map(Some) };
@@ -51,9 +77,9 @@ impl<'a> Views<'a> {
 
     async fn look(&self, kind: &Kind, name: &str, row: &Row) -> Result<Value> {
         let job = self.jobs.get(kind, name).await?;
-        let conditions = job["status"]["conditions"].as_array().into_iter().flatten();
-        let mut told = conditions.filter(|it| text(it, "/type") == row.condition && text(it, "/status") == "True");
-        let told = told.next().with_context(|| format!("no {}: {:#}", row.condition, job["status"]))?;
+        let is_it = |it: &&Value| text(it, "/type") == row.condition && text(it, "/status") == "True";
+        let told = own_conditions::all(&job["status"]).find(is_it);
+        let told = told.with_context(|| format!("no {}: {:#}", row.condition, job["status"]))?;
         let message = text(told, "/message");
         ensure!(text(told, "/reason") == row.reason, "the reason is {}: {message}", text(told, "/reason"));
         ensure!(row.fits(message), "it says {message:?}, the page {:?}", row.message);

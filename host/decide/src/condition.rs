@@ -34,7 +34,7 @@ macro_rules! words {
 }
 
 words! {
-    /// The type of a condition of the host's own. They stand first in the list: printer columns read the last condition.
+    /// The type of a condition of the host's own. They stand below `status.troupe`.
     Condition {
         /// The job waits for something; False if it waits for nothing, Unknown if no plugin says so.
         Waiting,
@@ -168,12 +168,4 @@ words! {
 impl Reason {
     /// Events of the host for which a framework may name its own reason.
     pub const RENAMED: [Self; 3] = [Self::Created, Self::NameTaken, Self::Refused];
-}
-
-impl Condition {
-    /// Returns whether a condition of this type is the host's own.
-    #[must_use]
-    pub fn is_own(kind: &str) -> bool {
-        Self::ALL.iter().any(|own| own.as_str() == kind)
-    }
 }

@@ -30,6 +30,7 @@ pub mod names;
 pub mod outdated;
 pub mod outlook;
 mod over;
+pub mod own_conditions;
 pub mod ownership;
 pub mod plan;
 mod pod_group;

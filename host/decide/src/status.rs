@@ -1,4 +1,4 @@
-//! What is written to a job's status, and when: headlines at once, counts batched, the host's own conditions first.
+//! What is written to a job's status, and when: headlines at once, counts batched, the host's own words below `troupe`.
 
 pub use crate::published::Published;
 
@@ -8,13 +8,13 @@ use crate::{
     contest,
     decision::{Applied, Decision, HostCondition, Report, Wake},
     ledger::Ledger,
+    own_conditions::{self, Own, current, is_of_earlier_host, names_an_object},
     plan::Event,
-    time::rfc3339,
     waiting::Waiting,
 };
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Map, Value, json};
-use std::{collections::BTreeMap, iter};
+use std::collections::BTreeMap;
 
 /// A change of counts alone is written no sooner than this after the last write, while the host has little to do.
 const FOLD: SignedDuration = SignedDuration::from_secs(1);
@@ -96,9 +96,13 @@ pub fn publication(
         warned: warned.as_ref(),
         outdated: decision.outdated.as_deref(),
     };
-    set_conditions(&mut wanted, own.conditions(snapshot));
-    ledger.step = step_of_column(&ledger.headline, &wanted);
+    let own = own.conditions(snapshot);
+    ledger.step = step_of_column(&ledger.headline, &wanted, &own);
+    if !wanted.is_object() {
+        wanted = json!({});
+    }
     wanted["troupe"] = serde_json::to_value(&ledger).unwrap_or_default();
+    wanted["troupe"]["conditions"] = own.into();
 
     let current = &snapshot.job.status;
     let again = matches!(waiting, Some(Waiting::StatusPruned { .. }));
@@ -107,7 +111,7 @@ pub fn publication(
             && before.was_stored(current)
             && !(again && snapshot.now.duration_since(before.at) >= PRUNED_AGAIN)
     };
-    if *current == wanted || before.is_some_and(pruned_but_written) || lacks_idle_waiting_alone(current, &wanted) {
+    if *current == wanted || before.is_some_and(pruned_but_written) {
         return Publication::Nothing(contest::ends(overwritten, before));
     }
     let headlined = match (headline, condition) {
@@ -115,7 +119,8 @@ pub fn publication(
         (None, condition) => condition.is_some_and(|condition| !is_reported(current, condition)),
     };
     let alarm = waiting.filter(|waiting| waiting.is_alarm() && !is_alarmed(current, waiting));
-    let is_new = |message: &str| self::current(current, Condition::Warned).is_none_or(|old| old["message"] != message);
+    let is_new =
+        |message: &str| own_conditions::current(current, Condition::Warned).is_none_or(|old| old["message"] != message);
     let warning = warned.filter(|(_, message)| is_new(message));
     // What the ledger lacks would be created, or given to another job, once more.
     // Failed pods that it does not count are not replaced.
@@ -162,15 +167,16 @@ pub fn waiting<'a>(decision: &'a Decision, applied: &'a Applied) -> Option<&'a W
     applied.failures.first().or(decision.waiting.first())
 }
 
-/// Returns a status without the host's additions.
+/// Returns a status without the host's additions, and without those that an earlier version put elsewhere.
 #[must_use]
 pub fn of_framework(status: &Value) -> Value {
     let mut status = status.clone();
     if let Some(fields) = status.as_object_mut() {
         fields.remove("troupe");
         if let Some(Value::Array(conditions)) = fields.get_mut("conditions") {
-            conditions.retain(|condition| !is_own(condition));
-            if conditions.is_empty() {
+            let before = conditions.len();
+            conditions.retain(|condition| !is_of_earlier_host(condition));
+            if conditions.is_empty() && before > 0 {
                 fields.remove("conditions");
             }
         }
@@ -182,7 +188,7 @@ pub fn of_framework(status: &Value) -> Value {
 #[must_use]
 pub fn step(status: &Value) -> Option<&str> {
     let conditions = status["conditions"].as_array();
-    let is_so = |condition: &&Value| condition["status"] == "True" && !is_own(condition);
+    let is_so = |condition: &&Value| condition["status"] == "True" && !is_of_earlier_host(condition);
     let of_conditions = || conditions?.iter().rfind(is_so)?["type"].as_str();
     let headline = || status["troupe"]["headline"].as_str().filter(|headline| !headline.is_empty());
     status["phase"].as_str().or_else(of_conditions).or_else(headline)
@@ -210,39 +216,13 @@ pub fn merge_patch(from: &Value, to: &Value) -> Value {
 
 /// Returns what the column of a kind without a phase shows: a headline of one word, else the framework's last condition that is
 /// True, else a condition of the host, such as Rejected. "" where the phase is shown.
-fn step_of_column(headline: &str, status: &Value) -> String {
-    if status["phase"].is_string() {
+fn step_of_column(headline: &str, framework: &Value, own: &[Value]) -> String {
+    if framework["phase"].is_string() {
         return String::new();
     }
-    let framework = &of_framework(status);
     let word = Some(headline).filter(|it| !it.is_empty() && it.bytes().all(|byte| byte.is_ascii_alphanumeric()));
-    let own = || status["conditions"].as_array()?.iter().find(|it| it["status"] == "True")?["type"].as_str();
+    let own = || own.iter().find(|it| it["status"] == "True")?["type"].as_str();
     word.or_else(|| step(framework)).or_else(own).unwrap_or_default().to_owned()
-}
-
-/// What the host's own conditions say.
-struct Own<'a> {
-    waiting: Option<&'a Waiting>,
-    /// What Waiting says if the job waits for nothing.
-    idle: Reason,
-    /// What stands in place of the framework's verdict.
-    verdict: Option<&'a HostCondition>,
-    contested: Option<&'a HostCondition>,
-    warned: Option<&'a (Reason, String)>,
-    outdated: Option<&'a str>,
-}
-
-impl Own<'_> {
-    /// Returns the conditions in their order.
-    fn conditions(&self, snapshot: &Snapshot) -> Vec<Value> {
-        let host = |it: &HostCondition| condition(snapshot, it.kind, "True", it.reason, &it.message);
-        let waiting = self.waiting.map_or_else(|| waits_for_nothing(snapshot, self.idle), |it| waits(snapshot, it));
-        let warned = self.warned.map(|(why, it)| condition(snapshot, Condition::Warned, "True", *why, it));
-        let outdated = (Condition::PodsOutdated, Reason::TemplateChanged);
-        let outdated = self.outdated.map(|it| condition(snapshot, outdated.0, "True", outdated.1, it));
-        let others = self.verdict.into_iter().chain(self.contested).map(host);
-        iter::once(waiting).chain(others).chain(warned).chain(outdated).collect()
-    }
 }
 
 /// Returns why a job that waits for nothing does so.
@@ -256,86 +236,18 @@ fn idle(snapshot: &Snapshot, ledger: &Ledger, verdict: Option<&HostCondition>) -
     }
 }
 
-/// Returns Waiting of a job that waits for nothing; Unknown where no plugin says so. The message is empty, since columns
-/// of the job show it.
-fn waits_for_nothing(snapshot: &Snapshot, why: Reason) -> Value {
-    let status = if why == Reason::NoVerdict { "Unknown" } else { "False" };
-    condition(snapshot, Condition::Waiting, status, why, "")
-}
-
-/// Returns whether `wanted` adds a Waiting that is not True, and nothing else. It is not written by itself: a job that was
-/// taken over, or that has ended, costs no write.
-fn lacks_idle_waiting_alone(current: &Value, wanted: &Value) -> bool {
-    let is_idle = self::current(wanted, Condition::Waiting).is_some_and(|it| it["status"] != "True");
-    if !is_idle || self::current(current, Condition::Waiting).is_some() {
-        return false;
-    }
-    let mut without = wanted.clone();
-    let conditions =
-        without["conditions"].as_array_mut().map(|it| it.retain(|it| it["type"] != Condition::Waiting.as_str()));
-    if conditions.is_some() && without["conditions"] == json!([]) {
-        without.as_object_mut().map(|fields| fields.remove("conditions"));
-    }
-    without == *current
-}
-
-fn waits(snapshot: &Snapshot, waiting: &Waiting) -> Value {
-    let new = condition(snapshot, Condition::Waiting, "True", waiting.reason(), &waiting.to_string());
-    match current(&snapshot.job.status, Condition::Waiting) {
-        Some(old) if old["reason"] == new["reason"] && !message_matters(waiting) => old.clone(),
-        _ => new,
-    }
-}
-
-/// Returns a condition. Its time is that of the reason's first report.
-fn condition(snapshot: &Snapshot, kind: Condition, status: &str, reason: Reason, message: &str) -> Value {
-    let old = current(&snapshot.job.status, kind).filter(|old| old["reason"] == reason.as_str());
-    let since = old.map_or_else(|| json!(rfc3339(snapshot.now)), |old| old["lastTransitionTime"].clone());
-    json!({ "type": kind, "status": status, "reason": reason, "message": message, "lastTransitionTime": since })
-}
-
-/// Returns whether a change of the message alone is written: it names an object in the way, or a number that a person
-/// follows, as a queue does with the quota that is missing. Other messages are the API server's, which may differ from
-/// attempt to attempt.
-fn message_matters(waiting: &Waiting) -> bool {
-    let has_numbers = matches!(
-        waiting,
-        Waiting::Pods { .. }
-            | Waiting::Blocked { .. }
-            | Waiting::BackOff { .. }
-            | Waiting::Field { .. }
-            | Waiting::Queue { .. }
-    );
-    has_numbers || names_an_object(waiting)
-}
-
 /// Returns whether nothing but the message of Waiting is new.
-fn is_reworded(current: &Value, wanted: &Value) -> bool {
-    let (Some(old), Some(new)) =
-        (self::current(current, Condition::Waiting), self::current(wanted, Condition::Waiting))
-    else {
+fn is_reworded(now: &Value, wanted: &Value) -> bool {
+    let (Some(old), Some(new)) = (current(now, Condition::Waiting), current(wanted, Condition::Waiting)) else {
         return false;
     };
     if old["reason"] != new["reason"] || old["message"] == new["message"] {
         return false;
     }
     let (old, mut wanted) = (old.clone(), wanted.clone());
-    let conditions = wanted["conditions"].as_array_mut().into_iter().flatten();
+    let conditions = wanted["troupe"]["conditions"].as_array_mut().into_iter().flatten();
     conditions.filter(|it| it["type"] == Condition::Waiting.as_str()).for_each(|it| *it = old.clone());
-    wanted == *current
-}
-
-fn set_conditions(status: &mut Value, own: Vec<Value>) {
-    if !status.is_object() {
-        *status = json!({});
-    }
-    let theirs = status["conditions"].as_array().cloned().unwrap_or_default();
-    let all: Vec<_> = own.into_iter().chain(theirs).collect();
-    if all.is_empty() {
-        status.as_object_mut().map(|fields| fields.remove("conditions"));
-    } else {
-        status["conditions"] = json!(all);
-    }
+    wanted == *now
 }
 
 fn event(condition: &HostCondition) -> Vec<Event> {
@@ -368,22 +280,9 @@ fn is_alarmed(status: &Value, waiting: &Waiting) -> bool {
     })
 }
 
-/// Returns whether the message names the object that is in the way, and nothing that changes from pass to pass.
-fn names_an_object(waiting: &Waiting) -> bool {
-    matches!(waiting, Waiting::NameTaken { .. } | Waiting::Lost { .. } | Waiting::Deleted { .. })
-}
-
 fn is_reported(status: &Value, condition: &HostCondition) -> bool {
     current(status, condition.kind)
         .is_some_and(|old| old["reason"] == condition.reason.as_str() && old["message"] == condition.message.as_str())
-}
-
-fn current(status: &Value, kind: Condition) -> Option<&Value> {
-    status["conditions"].as_array()?.iter().find(|condition| condition["type"] == kind.as_str())
-}
-
-fn is_own(condition: &Value) -> bool {
-    condition["type"].as_str().is_some_and(Condition::is_own)
 }
 
 #[cfg(test)]

@@ -1,6 +1,13 @@
 //! A job and its pods in a word and a sentence each: the same for the command line and for the page of the host.
 
-use crate::{blocker, condition::Condition, snapshot::Pod, status::step, waiting::Waiting};
+use crate::{
+    blocker,
+    condition::Condition,
+    own_conditions::current_true,
+    snapshot::Pod,
+    status::{of_framework, step},
+    waiting::Waiting,
+};
 use serde_json::Value;
 
 /// Returns the job's state as one word, from its status; `-` where the status says nothing yet.
@@ -12,11 +19,7 @@ pub fn state(status: &Value) -> String {
 /// Returns what is in the job's way, or what has failed, as one sentence from its status.
 #[must_use]
 pub fn why(status: &Value) -> Option<String> {
-    let own = |kind: Condition| {
-        let conditions = status["conditions"].as_array()?;
-        let found = conditions.iter().find(|it| it["type"] == kind.as_str() && it["status"] == "True")?;
-        found["message"].as_str()
-    };
+    let own = |kind: Condition| current_true(status, kind)?["message"].as_str();
     let of_host = [Condition::Rejected, Condition::PluginFaulted, Condition::Contested].into_iter().find_map(own);
     let of_host = of_host.map(str::to_owned);
     of_host.or_else(|| own(Condition::Waiting).map(|message| format!("waits for {message}"))).or_else(|| failed(status))
@@ -26,13 +29,12 @@ pub fn why(status: &Value) -> Option<String> {
 /// a deadline.
 fn failed(status: &Value) -> Option<String> {
     let is_failed = status.pointer("/troupe/finished/outcome").is_some_and(|outcome| outcome == "failed");
-    let of_framework = || {
-        let mut conditions = status["conditions"].as_array()?.iter();
-        let last =
-            conditions.rfind(|it| it["status"] == "True" && !it["type"].as_str().is_some_and(Condition::is_own))?;
+    let in_its_words = || {
+        let status = of_framework(status);
+        let last = status["conditions"].as_array()?.iter().rfind(|it| it["status"] == "True")?;
         last["message"].as_str().filter(|message| !message.is_empty()).map(str::to_owned)
     };
-    first_failure(status).or_else(|| is_failed.then(of_framework).flatten())
+    first_failure(status).or_else(|| is_failed.then(in_its_words).flatten())
 }
 
 fn first_failure(status: &Value) -> Option<String> {
@@ -66,7 +68,7 @@ mod tests {
     #[test]
     fn a_job_says_why_it_waits_is_refused_or_has_failed() {
         let condition = |kind: Condition, status: &str| json!({ "type": kind, "status": status, "message": "quota" });
-        let of = |conditions: Value| why(&json!({ "conditions": conditions }));
+        let of = |conditions: Value| why(&json!({ "troupe": { "conditions": conditions } }));
         assert_eq!(of(json!([condition(Condition::Waiting, "True")])).as_deref(), Some("waits for quota"));
         assert_eq!(of(json!([condition(Condition::Waiting, "False")])), None);
         assert_eq!(
@@ -83,7 +85,7 @@ mod tests {
         let said = why(&json!({ "troupe": { "firstFailure": evicted } }));
         assert_eq!(said.as_deref(), Some("pod/w-1 failed first: Evicted"));
         let ended = |outcome: &str| {
-            let conditions = [("Waiting", "False"), ("Failed", "True"), ("Running", "False")]
+            let conditions = [("Failed", "True"), ("Running", "False")]
                 .map(|(kind, status)| json!({ "type": kind, "status": status, "message": format!("{kind} too long") }));
             why(&json!({ "conditions": conditions, "troupe": { "finished": { "outcome": outcome } } }))
         };

@@ -17,23 +17,24 @@ use troupe::{api::resource::Resource, write::apply::send};
 #[must_use]
 pub fn all() -> Vec<CustomResourceDefinition> {
     let mut all = builtin::crds();
-    all.iter_mut().for_each(add_waiting_column);
+    all.iter_mut().for_each(add_columns);
     all.push(troupe::plugin_resource::Plugin::crd());
     all.sort_by(|a, b| a.metadata.name.cmp(&b.metadata.name));
     all
 }
 
-/// Adds the column that `kubectl get -o wide` prints of a kind of job: what each job waits for.
-fn add_waiting_column(crd: &mut CustomResourceDefinition) {
+/// Adds the columns that `kubectl get` prints of each kind of job: why the job is refused, and with `-o wide` what it waits for.
+fn add_columns(crd: &mut CustomResourceDefinition) {
+    let column = |of: Condition, field: &str, priority: i32| CustomResourceColumnDefinition {
+        name: of.to_string(),
+        type_: "string".into(),
+        json_path: format!(".status.troupe.conditions[?(@.type==\"{of}\")].{field}"),
+        priority: (priority > 0).then_some(priority),
+        ..CustomResourceColumnDefinition::default()
+    };
     for version in &mut crd.spec.versions {
-        let column = CustomResourceColumnDefinition {
-            name: Condition::Waiting.to_string(),
-            type_: "string".into(),
-            json_path: format!(".status.conditions[?(@.type==\"{}\")].message", Condition::Waiting),
-            priority: Some(1),
-            ..CustomResourceColumnDefinition::default()
-        };
-        version.additional_printer_columns.get_or_insert_default().push(column);
+        let columns = version.additional_printer_columns.get_or_insert_default();
+        columns.extend([column(Condition::Rejected, "reason", 0), column(Condition::Waiting, "message", 1)]);
     }
 }
 

@@ -6,7 +6,7 @@ mod timeline;
 use crate::{campaign, manifest};
 use admin::{Access, telemetry};
 use anyhow::{Context, bail};
-use decide::{Snapshot, decide};
+use decide::{Snapshot, condition::Condition, decide, own_conditions::current_true};
 use sandbox::{Executor, LARGEST_COMPONENT, Limits, Plugins};
 use serde_json::{Value, json};
 use sim::{RequestRecord, Sim};
@@ -252,15 +252,15 @@ impl Shown {
     /// Returns how a job ended: None while it runs, otherwise the reason if it failed.
     fn end_of(&self, job: &Value) -> Option<End> {
         let status = self.status(job);
-        let conditions = status["conditions"].as_array().cloned().unwrap_or_default();
-        let trouble = conditions.iter().find(|c| c["type"] == "Rejected" || c["type"] == "PluginFaulted");
-        if let Some(trouble) = trouble {
+        let held = [Condition::Rejected, Condition::PluginFaulted].into_iter().find_map(|it| current_true(&status, it));
+        if let Some(trouble) = held {
             return Some(End::Failed(trouble["message"].as_str().unwrap_or_default().to_owned()));
         }
         match status["troupe"]["finished"]["outcome"].as_str()? {
             "succeeded" => Some(End::Succeeded),
             _ => {
-                let why = conditions.iter().rfind(|c| c["status"] == "True").and_then(|c| c["message"].as_str());
+                let mut conditions = status["conditions"].as_array().into_iter().flatten();
+                let why = conditions.rfind(|c| c["status"] == "True").and_then(|c| c["message"].as_str());
                 Some(End::Failed(why.map_or_else(|| self.failed_pod(job), ToOwned::to_owned)))
             }
         }

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test says by its panic what is wrong")]
 
+use decide::{condition::Condition, own_conditions::current_true};
 use lab::campaign;
 use serde_json::{Value, json};
 use sim::Sim;
@@ -34,11 +35,8 @@ async fn says(sim: &Sim, reason: &str, message: &str) -> Duration {
     let began = Instant::now();
     loop {
         let job = sim.get("batch.paddlepaddle.org/v1", "PaddleJob", "default", "held-mnist").unwrap();
-        let conditions = job["status"]["conditions"].as_array().into_iter().flatten();
-        let says = |it: &Value| {
-            it["status"] == "True" && it["reason"] == reason && it["message"].as_str().unwrap().contains(message)
-        };
-        if conditions.filter(|it| it["type"] == "Waiting").any(says) {
+        let says = |it: &Value| it["reason"] == reason && it["message"].as_str().unwrap().contains(message);
+        if current_true(&job["status"], Condition::Waiting).is_some_and(says) {
             return began.elapsed();
         }
         assert!(began.elapsed() < PATIENCE, "{reason} {message:?}: {:#}", job["status"]);

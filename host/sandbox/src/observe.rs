@@ -1,7 +1,7 @@
 //! What a plugin gets of a snapshot, in the order that the contract promises.
 
 use decide::{
-    Snapshot, attempts, condition::Condition, failures::Due, jobs, names, plan::Plan, ranges::Ranges, snapshot::Pod,
+    Snapshot, attempts, failures::Due, jobs, names, plan::Plan, ranges::Ranges, snapshot::Pod, status::of_framework,
 };
 use serde_json::Value;
 
@@ -85,16 +85,7 @@ pub(super) fn facts<'a>(
 
 /// Returns the status as the plugin last wrote it: without the ledger and the host's own conditions.
 pub(super) fn previous_status(status: &Value) -> Value {
-    let Some(fields) = status.as_object() else { return Value::Object(serde_json::Map::new()) };
-    let own = |condition: &Value| condition.get("type").and_then(Value::as_str).is_some_and(Condition::is_own);
-    let kept = fields.iter().filter(|(name, _)| *name != "troupe").map(|(name, value)| {
-        let value = match value.as_array() {
-            Some(all) if name == "conditions" => all.iter().filter(|one| !own(one)).cloned().collect(),
-            _ => value.clone(),
-        };
-        (name.clone(), value)
-    });
-    Value::Object(kept.collect())
+    if status.is_object() { of_framework(status) } else { Value::Object(serde_json::Map::new()) }
 }
 
 #[cfg(test)]
@@ -105,8 +96,8 @@ mod tests {
     #[test]
     fn the_previous_status_contains_only_the_plugins_own_fields() {
         let status = json!({
-            "phase": "Running", "troupe": { "uid": "u" },
-            "conditions": [{ "type": "Waiting" }, { "type": "Running" }, { "type": "PluginFaulted" }],
+            "phase": "Running", "troupe": { "uid": "u", "conditions": [{ "type": "Waiting" }] },
+            "conditions": [{ "type": "Running" }],
         });
         assert_eq!(previous_status(&status), json!({ "phase": "Running", "conditions": [{ "type": "Running" }] }));
         assert_eq!(previous_status(&Value::Null), json!({}));

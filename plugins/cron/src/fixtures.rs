@@ -75,7 +75,7 @@ pub(crate) fn failed(slot: &str) -> ChildView {
 pub(crate) fn refused(slot: &str) -> ChildView {
     let mut job = job(slot);
     let rejected = json!([{ "type": "Rejected", "status": "True", "message": "spec.worker: must be at least 1" }]);
-    job.fields[2].1 = json!({ "conditions": rejected }).to_string();
+    job.fields[2].1 = json!({ "troupe": { "uid": job.uid, "conditions": rejected } }).to_string();
     job
 }
 

@@ -60,7 +60,7 @@ impl<'a> Run<'a> {
     /// Returns why the run was never accepted.
     pub(crate) fn refusal(&self) -> Option<String> {
         let status = self.object.field("/status").unwrap_or_default();
-        let why = rejected(&status)?["message"].as_str().unwrap_or_default().to_owned();
+        let why = rejected(&status["troupe"])?["message"].as_str().unwrap_or_default().to_owned();
         (self.state == State::Refused).then_some(why)
     }
 
@@ -73,32 +73,28 @@ impl<'a> Run<'a> {
 /// Returns how far a run is: by what the host noted of a job that Troupe serves, else by its status.
 fn state(object: &ChildView, status: &Value) -> State {
     let ledger = &status["troupe"];
-    let is_rejected = rejected(status).is_some();
     if ledger["uid"] == *object.uid {
         // A rejected job that a plugin planned before an edit may have pods.
         let was_planned = ledger["digest"].as_str().is_some_and(|digest| !digest.is_empty());
         return match ledger.pointer("/finished/outcome").and_then(Value::as_str) {
             Some("succeeded") => State::Succeeded,
             Some("failed") => State::Failed,
-            _ if is_rejected && !was_planned => State::Refused,
+            _ if rejected(ledger).is_some() && !was_planned => State::Refused,
             _ => State::Active,
         };
     }
-    if is_rejected {
-        return State::Refused;
-    }
-    let types = true_conditions(status).filter_map(|it| it["type"].as_str());
+    let types = true_conditions(&status["conditions"]).filter_map(|it| it["type"].as_str());
     let words = [&status["phase"], &status["jobStatus"]];
     types.chain(words.into_iter().filter_map(Value::as_str)).find_map(ended).unwrap_or(State::Active)
 }
 
-fn true_conditions(status: &Value) -> impl Iterator<Item = &Value> {
-    status["conditions"].as_array().into_iter().flatten().filter(|condition| condition["status"] == "True")
+fn true_conditions(conditions: &Value) -> impl Iterator<Item = &Value> {
+    conditions.as_array().into_iter().flatten().filter(|condition| condition["status"] == "True")
 }
 
 /// Returns the condition in which the host says that the job is wrong.
-fn rejected(status: &Value) -> Option<&Value> {
-    true_conditions(status).find(|condition| condition["type"] == "Rejected")
+fn rejected(ledger: &Value) -> Option<&Value> {
+    true_conditions(&ledger["conditions"]).find(|condition| condition["type"] == "Rejected")
 }
 
 /// Returns how a job has ended that says this of itself: a condition or a phase.
@@ -169,15 +165,16 @@ mod tests {
     // C12: a run that was accepted and is rejected after an edit has pods
     #[test]
     fn a_run_that_was_never_accepted_is_refused_and_not_active() {
-        assert_eq!(state_of("PaddleJob", &condition("Rejected", "True")), State::Refused);
-        assert_eq!(state_of("PaddleJob", &condition("Rejected", "False")), State::Active);
-        let noted = |digest: &str| {
-            let mut status = condition("Rejected", "True");
-            status["troupe"] = json!({ "uid": "uid-of-tick-1", "digest": digest, "headline": "", "step": "Rejected" });
-            state_of("PaddleJob", &status)
+        let noted = |is: &str, digest: &str, uid: &str| {
+            let conditions = json!([{ "type": "Waiting", "status": "False" }, { "type": "Rejected", "status": is }]);
+            let ledger = json!({ "uid": uid, "digest": digest, "headline": "", "conditions": conditions });
+            state_of("PaddleJob", &json!({ "troupe": ledger }))
         };
-        assert_eq!(noted(""), State::Refused, "as the host notes it");
-        assert_eq!(noted("sha256:0"), State::Active, "it was planned before an edit");
+        assert_eq!(noted("True", "", "uid-of-tick-1"), State::Refused, "as the host notes it");
+        assert_eq!(noted("False", "", "uid-of-tick-1"), State::Active);
+        assert_eq!(noted("True", "sha256:0", "uid-of-tick-1"), State::Active, "it was planned before an edit");
+        assert_eq!(noted("True", "", "other"), State::Active, "the note is about an earlier job of the name");
+        assert_eq!(state_of("PaddleJob", &condition("Rejected", "True")), State::Active, "a word of the framework's");
     }
 
     // C12

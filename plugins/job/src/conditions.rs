@@ -60,7 +60,8 @@ impl Conditions {
         self.0.iter().rev().find(|condition| condition["status"] == "True")?["type"].as_str()
     }
 
-    pub(crate) fn into_json(self) -> Value {
-        self.0.into()
+    /// Returns the list for the status, which has none while there is no condition, as that of a Job.
+    pub(crate) fn into_json(self) -> Option<Value> {
+        if self.0.is_empty() { None } else { Some(self.0.into()) }
     }
 }

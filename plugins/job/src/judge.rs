@@ -50,7 +50,7 @@ pub(crate) fn judge(job: &IndexedJob, seen: &Observation, outlook: &Outlook) -> 
     if outcome == Outcome::Succeeded {
         status.insert("completionTime".into(), now.into());
     }
-    status.insert("conditions".into(), conditions.into_json());
+    status.extend(conditions.into_json().map(|all| ("conditions".into(), all)));
     let wake_at = deadline.filter(|_| outcome == Outcome::Open);
     Ok(Verdict { wake_at, events, ..Verdict::new(Value::from(status).to_string(), headline, outcome) })
 }
@@ -197,7 +197,7 @@ mod tests {
         let (status, verdict) = judged(&json!({}), pods, 0, &json!({}));
         let expected = json!({
             "active": 1, "ready": 1, "terminating": 1, "succeeded": 1, "completedIndexes": "1",
-            "startTime": "2026-01-01T00:00:00Z", "conditions": [],
+            "startTime": "2026-01-01T00:00:00Z",
         });
         assert_eq!((status, verdict.headline.as_str(), verdict.outcome), (expected, "Running", Outcome::Open));
     }

@@ -33,11 +33,7 @@ pub struct PaddleJobStatus {
     pub completion_time: Option<String>,
     /// Never written; the original's.
     pub observed_generation: Option<i64>,
-    /// What is true of the job now, by type: Waiting says why no pods run, Rejected what is wrong with the spec.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "troupe_plugin::crd::conditions")]
-    pub conditions: Option<Vec<Value>>,
-    /// What Troupe remembers of the job. Not for others: it changes between versions.
+    /// What Troupe says of the job in its conditions, and remembers of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "troupe_plugin::crd::ledger")]
     pub troupe: Option<Value>,
@@ -116,8 +112,8 @@ mod tests {
             ".spec.heter.replicas",
             ".spec.ps.replicas",
             ".spec.worker.replicas",
-            ".status.conditions[].status",
-            ".status.conditions[].type",
+            ".status.troupe.conditions[].status",
+            ".status.troupe.conditions[].type",
         ];
         assert_eq!(found, expected);
     }

@@ -109,8 +109,7 @@
 //! 1. Scale the original to zero: `kubectl -n paddle-system scale deployment paddle-controller-manager --replicas 0`.
 //!    Running jobs continue without it.
 //! 2. Apply the CRD of Troupe: `troupe crds | kubectl apply -f -`. Jobs also run with the original's CRD, but the API
-//!    server then prunes `status.troupe` and `status.conditions`: nothing is cleaned up, and no job reports what it
-//!    waits for.
+//!    server then prunes `status.troupe`: nothing is cleaned up, and no job reports what it waits for.
 //! 3. Install Troupe: `kubectl apply -f deploy/rbac.yaml`, and run `troupe operator` as its service account.
 #![cfg_attr(
     all(feature = "crd", not(target_family = "wasm")),

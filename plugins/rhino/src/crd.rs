@@ -36,11 +36,7 @@ pub struct RhinoJobStatus {
     /// Names of worker pods, in order of their index.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worker_pod_names: Option<Vec<String>>,
-    /// What is true of the job now, by type: Waiting says why no pods run, Rejected what is wrong with the spec.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "troupe_plugin::crd::conditions")]
-    pub conditions: Option<Vec<Value>>,
-    /// What Troupe remembers of the job. Not for others: it changes between versions.
+    /// What Troupe says of the job in its conditions, and remembers of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "troupe_plugin::crd::ledger")]
     pub troupe: Option<Value>,
@@ -145,7 +141,7 @@ mod tests {
     fn the_status_has_room_for_the_hosts_words_and_ledger() {
         let status = versions()[1].pointer("/schema/openAPIV3Schema/properties/status").cloned().unwrap();
         let fields: Vec<_> = status["properties"].as_object().unwrap().keys().cloned().collect();
-        assert_eq!(fields, ["conditions", "jobStatus", "launcherPodNames", "troupe", "workerPodNames"]);
+        assert_eq!(fields, ["jobStatus", "launcherPodNames", "troupe", "workerPodNames"]);
         assert_eq!(status.pointer("/properties/troupe/x-kubernetes-preserve-unknown-fields"), Some(&json!(true)));
     }
 

@@ -69,7 +69,7 @@ pub enum Step {
 pub struct Conditions(Vec<Condition>);
 
 impl Conditions {
-    /// Returns the conditions of a published status that such a job may have. Drops those of the host and malformed ones.
+    /// Returns the conditions of a published status that such a job may have. Drops those of another type and malformed ones.
     #[must_use]
     pub fn of(status: &Value) -> Self {
         let listed = status.get("conditions").and_then(Value::as_array).into_iter().flatten();
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn conditions_of_the_host_and_malformed_conditions_are_dropped() {
+    fn conditions_of_other_types_and_malformed_conditions_are_dropped() {
         let status = json!({ "conditions": [
             { "type": "Waiting", "status": "True", "reason": "PodAddresses" },
             { "status": "True" },

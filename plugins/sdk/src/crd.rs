@@ -14,7 +14,8 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde_json::json;
 use std::borrow::Cow;
 
-const LEDGER: &str = "What Troupe remembers of the object. Not for others: it changes between versions.";
+const LEDGER: &str = "What Troupe says of the object in its own `conditions`, and remembers of it. The conditions are for everybody; \
+                      the rest is not, since it changes between versions.";
 
 impl JsonSchema for crate::UserTemplate {
     fn schema_name() -> Cow<'static, str> {
@@ -40,10 +41,11 @@ pub fn opaque(_: &mut SchemaGenerator) -> Schema {
     json_schema!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true })
 }
 
-/// Returns the schema of `status.troupe`, which only the host reads.
+/// Returns the schema of `status.troupe`: the host's own conditions, and what only the host reads.
 pub fn ledger(generator: &mut SchemaGenerator) -> Schema {
     let mut schema = opaque(generator);
     schema.insert("description".to_owned(), LEDGER.into());
+    schema.insert("properties".to_owned(), json!({ "conditions": conditions(generator) }));
     schema
 }
 
@@ -60,7 +62,7 @@ pub fn conditions(_: &mut SchemaGenerator) -> Schema {
             "type": "object",
             "required": ["type", "status"],
             "properties": {
-                "type": text("What this is about, such as Running or Waiting."),
+                "type": text("What this is about, such as Running."),
                 "status": { "description": "Whether it is so.", "type": "string", "enum": states },
                 "reason": text("Why, in one word for programs."),
                 "message": text("Why, in words for people."),

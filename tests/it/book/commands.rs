@@ -63,7 +63,12 @@ pub(super) const ELSEWHERE: &[(&str, By, &str)] = &[
     ("kubectl troupe logs pytorchjob/resnet", FOLLOWS, "needs a kubelet"),
     ("kubectl troupe top pytorchjob/resnet", FOLLOWS, "needs the metrics API"),
     ("kubectl troupe wait pytorchjob/resnet", FOLLOWS, "needs a job that ends"),
-    ("kubectl wait pytorchjob/mnist --for=condition=Waiting=false --timeout=10m", FOLLOWS, "a line of that test"),
+    ("kubectl wait pytorchjob/mnist --for=condition=Running --timeout=10m", FOLLOWS, "a line of that test"),
+    (
+        "kubectl wait pytorchjob/mnist --for=jsonpath='{.status.troupe.conditions[?(@.type==\"Waiting\")].status}'=False --timeout=10m",
+        FOLLOWS,
+        "a line of that test",
+    ),
     ("kubectl get pytorchjob/mnist -o jsonpath='{.status.troupe.firstFailure}'", FOLLOWS, "a line of that test"),
     ("kubectl troupe explain mnist", FOLLOWS, "a line of that test"),
     ("kubectl troupe events mnist", FOLLOWS, "a line of that test"),

@@ -53,7 +53,7 @@ async fn pods_wait_until_volcano_admits_their_group_even_if_volcano_comes_later(
         job["spec"][role]["template"]["spec"]["containers"][0]["resources"] = json!({ "requests": { "cpu": "100m" } });
     }
     world.create(&PADDLE_JOBS, &job).await;
-    let waits = |job: &Value| text(job, "/status/conditions/0/message").contains("podgroup/wide");
+    let waits = |job: &Value| text(job, "/status/troupe/conditions/0/message").contains("podgroup/wide");
     world.is(&PADDLE_JOBS, "wide", "waiting for its PodGroup", waits).await;
     world.create_in_cluster(&CRDS, &volcano()).await;
     let group = world.is(&POD_GROUPS, "wide", "there", |_| true).await;

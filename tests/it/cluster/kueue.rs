@@ -95,9 +95,9 @@ async fn kueue_queues_admits_preempts_and_resumes_a_job_of_a_kind_that_it_does_n
     workload(&world, "first", "to say that its pods are ready", |one| has(one, "PodsReady")).await;
 
     world.create(&PADDLE_JOBS, &job("second", &[QUEUE])).await;
-    let waits = |job: &Value| text(job, "/status/conditions/0/message").contains("insufficient");
+    let waits = |job: &Value| text(job, "/status/troupe/conditions/0/message").contains("insufficient");
     let second = world.is(&PADDLE_JOBS, "second", "waiting for quota in the queue's words", waits).await;
-    assert_eq!(text(&second, "/status/conditions/0/reason"), "NotAdmitted");
+    assert_eq!(text(&second, "/status/troupe/conditions/0/reason"), "NotAdmitted");
     world.are(&PODS, &["first-worker-0", "first-worker-1"]).await;
 
     world.create(&PADDLE_JOBS, &job("urgent", &[QUEUE, ("kueue.x-k8s.io/priority-class", "urgent")])).await;

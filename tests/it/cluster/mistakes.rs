@@ -2,7 +2,7 @@
 
 use super::{
     jobs::paddle,
-    objects::{PADDLE_JOBS, PODS, SOON, at},
+    objects::{PADDLE_JOBS, PODS, SOON, at, condition_of},
     played,
     world::World,
 };
@@ -21,9 +21,7 @@ fn with_a_typo(name: &str) -> Value {
 
 /// The message of a condition; "" when there is none.
 fn told<'a>(job: &'a Value, kind: &str) -> &'a str {
-    let conditions = at(job, "/status/conditions").as_array().into_iter().flatten();
-    let mut of_kind = conditions.filter(|condition| condition["type"] == kind);
-    of_kind.next().and_then(|condition| condition["message"].as_str()).unwrap_or_default()
+    condition_of(job, kind).and_then(|condition| condition["message"].as_str()).unwrap_or_default()
 }
 
 #[tokio::test]

@@ -35,8 +35,7 @@ impl World {
 
 fn order(job: &Value) -> Vec<String> {
     let conditions = at(job, "/status/conditions").as_array().into_iter().flatten();
-    let told = conditions.map(|one| format!("{}={}", text(one, "/type"), text(one, "/status")));
-    told.filter(|one| !one.starts_with("Waiting=")).collect()
+    conditions.map(|one| format!("{}={}", text(one, "/type"), text(one, "/status"))).collect()
 }
 
 /// Reason and message of a condition.

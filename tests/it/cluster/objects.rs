@@ -1,6 +1,7 @@
 //! The objects of one namespace, as JSON.
 
 use anyhow::Result;
+use decide::own_conditions;
 use futures::StreamExt;
 use harness::until;
 use kube::{
@@ -240,9 +241,9 @@ pub(crate) fn at<'a>(object: &'a Value, pointer: &str) -> &'a Value {
     object.pointer(pointer).unwrap_or(&Value::Null)
 }
 
-/// The condition of this type, true or not.
+/// The condition of this type, of the host's or of the framework's, true or not.
 pub(crate) fn condition_of<'a>(job: &'a Value, condition: &str) -> Option<&'a Value> {
-    at(job, "/status/conditions").as_array()?.iter().find(|one| text(one, "/type") == condition)
+    own_conditions::all(at(job, "/status")).find(|one| text(one, "/type") == condition)
 }
 
 /// The environment of a container as `name=value`, in its order; a value from a field as `name<field`.

@@ -273,7 +273,7 @@ async fn a_paddle_job_that_has_failed_stays_failed() {
     world.counts_are("later", &none, &json!({ "pending": 1 })).await;
     let after = world.get(&PADDLE_JOBS, "wide").await.unwrap();
     assert_eq!((text(&after, "/status/phase"), text(&after, "/status/completionTime")), ("Failed", completion));
-    for field in ["/status/worker", "/status/conditions"] {
+    for field in ["/status/worker", "/status/troupe/conditions"] {
         assert_eq!(at(&after, field), at(&at_rest, field));
     }
     operator.stop().await;

@@ -25,7 +25,7 @@ fn old_definitions() -> Vec<CustomResourceDefinition> {
     let mut definition = serde_json::to_value(ours.unwrap()).unwrap();
     let status = "/spec/versions/0/schema/openAPIV3Schema/properties/status/properties";
     let status = definition.pointer_mut(status).unwrap().as_object_mut().unwrap();
-    assert!(status.remove("troupe").is_some() && status.remove("conditions").is_some());
+    assert!(status.remove("troupe").is_some());
     vec![serde_json::from_value(definition).unwrap()]
 }
 
@@ -133,7 +133,7 @@ async fn preflight_reports_what_is_in_the_way_until_it_is_done() {
             "STOP  paddle-operator (recognised by its image): deployment paddle-system/training runs: 1 pods wanted, 1 there",
             "kubectl --namespace paddle-system scale deployment training --replicas 0",
             "STOP  mpijobs.kubeflow.org is missing",
-            "STOP  paddlejobs.batch.paddlepaddle.org v1 is too old, it drops status.conditions, status.troupe",
+            "STOP  paddlejobs.batch.paddlepaddle.org v1 is too old, it drops status.troupe",
             "troupe crds | kubectl apply -f -",
             "note  1 PaddleJob Running: taken over, pods and other children stay as they are",
             "note  1 PaddleJob Completed: finished, left alone but for their clean-up",

@@ -36,7 +36,7 @@ async fn volcano_starts_all_pods_of_a_job_or_none() {
     job["spec"]["schedulingPolicy"] = json!({ "queue": "small" });
     namespace.create(&PADDLE_JOBS, &job).await;
     let says = |job: &Value| {
-        at(job, "/status/conditions").to_string().contains("it has Pending: queue resource quota insufficient")
+        at(job, "/status/troupe/conditions").to_string().contains("it has Pending: queue resource quota insufficient")
     };
     namespace.is(&PADDLE_JOBS, "wide", "waiting for its queue", says).await;
     namespace.are(&PODS, &[]).await;

@@ -38,10 +38,14 @@ fn job(name: &str, image: &Image, pod: &Value, container: &Value) -> Value {
     })
 }
 
-/// Runs every command that the page on conditions shows, of this job instead of its own.
+/// The line of the page on conditions that waits for the pods of a job to run.
+const RUNS: &str = "kubectl wait pytorchjob/mnist --for=condition=Running --timeout=10m";
+
+/// Runs every other command that the page shows, of this job, which has ended, instead of its own.
 fn shown(user: &Kubectl, job: &str) -> String {
     let page = include_str!("../../../docs/conditions.md");
-    page.lines().filter(|line| line.starts_with("kubectl ")).map(|line| user.run_line(line, job).unwrap()).collect()
+    let lines = page.lines().filter(|line| line.starts_with("kubectl ") && *line != RUNS);
+    lines.map(|line| user.run_line(line, job).unwrap()).collect()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -79,6 +83,10 @@ async fn a_job_says_what_is_in_the_way_of_its_pod_and_keeps_what_failed_first() 
     }
 
     let user = Kubectl::of(world.kubeconfig(), &world.name).await;
+    let waits = tokio::task::spawn_blocking({
+        let user = Kubectl::of(world.kubeconfig(), &world.name).await;
+        move || user.run_line(RUNS, "gate")
+    });
     let printed = user.troupe(&["explain", "pytorchjob/claim"]).unwrap();
     let rows: Vec<_> = printed.lines().filter(|line| line.contains("\"training-data\" not found")).collect();
     let begins = |start: &str| rows.iter().any(|row| row.starts_with(start));
@@ -87,6 +95,7 @@ async fn a_job_says_what_is_in_the_way_of_its_pod_and_keeps_what_failed_first() 
         "{printed}"
     );
     assert!(printed.contains("SuccessfulCreatePod") && printed.contains("FailedScheduling"), "{printed}");
+    assert!(!waits.is_finished(), "its pod has a gate");
     let refused = |arguments: &[&str]| user.troupe(arguments).unwrap_err().to_string();
     let printed = refused(&["explain", "claims"]);
     assert!(printed.contains("there is no job claims in namespace"), "{printed}");
@@ -96,7 +105,7 @@ async fn a_job_says_what_is_in_the_way_of_its_pod_and_keeps_what_failed_first() 
     // What was in the way is taken away.
     world.patch(&PODS, "gate-master-0", &json!({ "spec": { "schedulingGates": null } })).await;
     world.becomes(&PYTORCH_JOBS, "gate", "at its end", |job| is(job, "Succeeded")).await;
-    user.run(&["wait", "pytorchjob/gate", "--for=condition=Waiting=false", "--timeout=10s"]).unwrap();
+    assert!(waits.await.unwrap().unwrap().contains("condition met"));
 
     let printed = user.troupe(&["wait", "gate", "--timeout", "60"]).unwrap();
     assert!(printed.contains("pytorchjob/gate Succeeded"), "{printed}");

@@ -4,7 +4,7 @@ use super::{Views, guard::Guard};
 use crate::{
     cluster::{
         jobs::{Paddle, paddle},
-        objects::{Kind, Namespace, PADDLE_JOBS, PODS, PYTORCH_JOBS, at, text},
+        objects::{Kind, Namespace, PADDLE_JOBS, PODS, PYTORCH_JOBS, at, condition_of, text},
         played,
         world::World,
     },
@@ -192,8 +192,9 @@ async fn a_pod_has_a_scheduling_gate() {
     // The pod says so from the beginning, and the job within 2 s, as `host/lab/tests/waiting.rs` shows in virtual time; more
     // is allowed for here, since other tests run.
     let pod = world.get(&PODS, "mnist-worker-0").await.unwrap();
-    let [gated, told] = [(&pod, "/metadata/creationTimestamp"), (&job, "/status/conditions/0/lastTransitionTime")]
-        .map(|(object, at)| text(object, at).parse::<jiff::Timestamp>().unwrap());
+    let [gated, told] =
+        [(&pod, "/metadata/creationTimestamp"), (&job, "/status/troupe/conditions/0/lastTransitionTime")]
+            .map(|(object, at)| text(object, at).parse::<jiff::Timestamp>().unwrap());
     let after = told.duration_since(gated);
     assert!(after <= jiff::SignedDuration::from_secs(10), "{after}");
 }
@@ -254,7 +255,7 @@ async fn the_definition_of_the_kind_is_too_old() {
     let mut job = by_hand("mnist");
     job["spec"]["intranet"] = json!("Host");
     jobs.create(&PADDLE_JOBS, &job).await;
-    views.tell(&PADDLE_JOBS, "mnist", "The definition of the kind is too old").await;
+    views.tell_by_event(&PADDLE_JOBS, "mnist", "The definition of the kind is too old").await;
     host.stop().await;
 }
 
@@ -274,10 +275,7 @@ async fn a_node_is_gone() {
     world.is(&PODS, "mnist-worker-0", "there", |_| true).await;
     world.set_status(&PODS, "mnist-worker-0", &played::addressed("10.0.0.9")).await;
     world.set_status(&PODS, "mnist-worker-0", &played::running("paddle")).await;
-    let proceeds = |job: &Value| {
-        let conditions = at(job, "/status/conditions").as_array().into_iter().flatten();
-        conditions.into_iter().any(|it| it["type"] == "Waiting" && it["status"] == "False")
-    };
+    let proceeds = |job: &Value| condition_of(job, "Waiting").is_some_and(|it| it["status"] == "False");
     world.is(&PADDLE_JOBS, "mnist", "waiting for nothing", proceeds).await;
 
     views.tell(&PADDLE_JOBS, "mnist", "The node of a pod is gone").await;

@@ -1,6 +1,6 @@
 //! The rows of all jobs. A row is made again only when its job has changed, and all viewers share the rows.
 
-use decide::{condition::Condition, summary};
+use decide::{condition::Condition, own_conditions::current_true, summary};
 use jiff::Timestamp;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
@@ -58,10 +58,7 @@ pub(super) enum Group {
 impl Group {
     /// Returns the group of a job with this status, by the host's last pass over it if there was one.
     pub(super) fn of(phase: Option<Phase>, deleting: bool, status: &Value) -> Self {
-        let is_true = |kind: Condition| {
-            let conditions = status["conditions"].as_array().into_iter().flatten();
-            conditions.into_iter().any(|it| it["type"] == kind.as_str() && it["status"] == "True")
-        };
+        let is_true = |kind: Condition| current_true(status, kind).is_some();
         let is_refused = [Condition::Rejected, Condition::PluginFaulted, Condition::Contested].into_iter().any(is_true);
         let outcome = status.pointer("/troupe/finished/outcome").and_then(Value::as_str);
         match phase {

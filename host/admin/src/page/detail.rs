@@ -5,7 +5,7 @@ use super::{
     outline::{Outlines, grid, letter},
 };
 use decide::{
-    Digest, blocker,
+    Digest, blocker, own_conditions,
     plan::{JobKind, Outcome, Plan},
     snapshot::{ContainerState, Pod},
     summary,
@@ -66,8 +66,7 @@ fn detail(context: &Context, key: &JobKey, sight: &Sight, plan: Option<&Plan>) -
     let objects: Vec<_> = children
         .map(|child| json!({ "kind": child.kind, "name": child.name, "terminating": child.terminating }))
         .collect();
-    let conditions = job.status["conditions"].as_array().cloned().unwrap_or_default();
-    let conditions: Vec<_> = conditions.iter().map(condition).collect();
+    let conditions: Vec<_> = own_conditions::all(&job.status).map(condition).collect();
     let events: Vec<_> = context.events().of(&job.uid).into_iter().rev().collect();
     let events: Vec<_> = events
         .into_iter()

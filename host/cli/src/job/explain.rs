@@ -7,7 +7,10 @@ use super::{
 };
 use crate::args::job::JobName;
 use anyhow::Context;
-use decide::summary::{phase_of, state, why, why_of};
+use decide::{
+    own_conditions,
+    summary::{phase_of, state, why, why_of},
+};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Event, Pod};
 use std::{fmt::Write, process::ExitCode};
@@ -35,7 +38,7 @@ fn explained(found: &Found, pods: &[Pod], happened: &[Event], now: Timestamp) ->
     if let Some(why) = why(status) {
         writeln!(text, "{why}")?;
     }
-    let conditions = status["conditions"].as_array().into_iter().flatten().map(|condition| {
+    let conditions = own_conditions::all(status).map(|condition| {
         let field = |name: &str| condition[name].as_str().unwrap_or_default().to_owned();
         let since = field("lastTransitionTime").parse().ok();
         vec![field("type"), field("status"), field("reason"), age(now, since), field("message")]
@@ -80,7 +83,7 @@ mod tests {
         let job = read(json!({
             "apiVersion": "echo.example.com/v1", "kind": "EchoJob",
             "metadata": { "name": "hamlet", "uid": "1", "creationTimestamp": at },
-            "status": { "phase": "Starting", "conditions": [waiting] },
+            "status": { "phase": "Starting", "troupe": { "conditions": [waiting] } },
         }));
         let state = json!({ "waiting": { "reason": "ErrImagePull", "message": "not found" } });
         let main = json!({

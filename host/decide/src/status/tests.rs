@@ -1,5 +1,5 @@
 use super::*;
-use crate::{plan::Reached, snapshot::Hold, testkit};
+use crate::{own_conditions::waits_for_nothing, plan::Reached, snapshot::Hold, testkit, time::rfc3339};
 use serde_json::json;
 use std::sync::Arc;
 
@@ -12,8 +12,11 @@ fn a_merge_patch_turns_one_value_into_the_other() {
 
 #[test]
 fn the_frameworks_status_excludes_the_hosts_additions() {
-    let status = json!({ "phase": "Running", "troupe": {}, "conditions": [{ "type": "Waiting" }] });
-    assert_eq!(of_framework(&status), json!({ "phase": "Running" }));
+    let status = json!({ "phase": "Running", "troupe": { "conditions": [{ "type": "Waiting" }] }, "conditions": [] });
+    assert_eq!(of_framework(&status), json!({ "phase": "Running", "conditions": [] }));
+    let waiting = json!({ "type": "Waiting", "status": "False", "reason": "Proceeding" });
+    let earlier = json!({ "phase": "Running", "troupe": {}, "conditions": [waiting] });
+    assert_eq!(of_framework(&earlier), json!({ "phase": "Running" }));
 }
 
 /// A job whose status is written as the host decides.
@@ -82,18 +85,17 @@ fn waiting_is_false_as_soon_as_the_job_waits_for_nothing() {
 }
 
 #[test]
-fn waiting_is_there_with_the_first_write_but_is_no_reason_for_a_write() {
+fn conditions_that_an_earlier_build_left_among_the_frameworks_move_with_their_time() {
     let mut world = World::new();
-    world.pass(0, vec![]);
-    assert_eq!(world.waits(), ["False", "Proceeding", ""]);
-    // As an earlier version of the host, or an original operator, has left it.
+    world.pass(0, addresses(0));
+    let since = world.since();
     let mut job = (*world.snapshot.job).clone();
-    job.status.as_object_mut().unwrap().remove("conditions");
+    job.status["conditions"] = job.status["troupe"].as_object_mut().unwrap().remove("conditions").unwrap();
     world.snapshot.job = job.into();
     world.before = None;
-    assert_eq!(world.pass(10, vec![]), Publication::Nothing(Wake::OnChange));
-    world.pass(10, addresses(3));
-    assert_eq!(world.waits()[0], "True");
+    let Publication::Now { patch, .. } = world.pass(10, addresses(0)) else { panic!("they stay") };
+    assert_eq!((&patch["status"]["conditions"], world.waits()[0]), (&Value::Null, "True"));
+    assert_eq!(world.since(), since);
 }
 
 #[test]
@@ -186,22 +188,22 @@ fn the_state_of_a_job_with_conditions_is_the_last_that_is_true() {
         (&[("Created", "True"), ("Running", "False"), ("Failed", "True")], "Failed"),
         (&[("Created", "True"), ("Failed", "True"), ("Running", "False")], "Failed"),
     ];
+    let own = [json!({ "type": "Waiting", "status": "True" })];
     for (conditions, state) in states {
-        // The host's own come behind them.
-        let all = conditions.iter().chain(&[("Waiting", "True")]);
-        let all: Vec<_> = all.map(|(kind, is)| json!({ "type": kind, "status": is })).collect();
+        let all: Vec<_> = conditions.iter().map(|(kind, is)| json!({ "type": kind, "status": is })).collect();
         let status = json!({ "conditions": all });
-        assert_eq!(step_of_column("launcher: 1 of 2", &status), state, "{conditions:?}");
+        assert_eq!(step_of_column("launcher: 1 of 2", &status, &own), state, "{conditions:?}");
     }
 }
 
 // A job of batch/v1 has no condition while it runs.
 #[test]
 fn the_state_of_a_job_without_conditions_is_its_headline_or_that_it_is_rejected() {
-    let of = |kind: &str| json!({ "conditions": [{ "type": kind, "status": "True" }] });
-    assert_eq!(step_of_column("Running", &json!({})), "Running");
-    assert_eq!(step_of_column("Running", &of("Waiting")), "Running");
-    assert_eq!(step_of_column("Complete", &of("SuccessCriteriaMet")), "Complete");
-    assert_eq!(step_of_column("", &of("Rejected")), "Rejected");
-    assert_eq!(step_of_column("Running", &json!({ "phase": "Running" })), "");
+    let of = |kind: &str| json!({ "type": kind, "status": "True" });
+    assert_eq!(step_of_column("Running", &json!({}), &[]), "Running");
+    assert_eq!(step_of_column("Running", &json!({}), &[of("Waiting")]), "Running");
+    let met = json!({ "conditions": [of("SuccessCriteriaMet")] });
+    assert_eq!(step_of_column("Complete", &met, &[]), "Complete");
+    assert_eq!(step_of_column("", &json!({}), &[of("Rejected")]), "Rejected");
+    assert_eq!(step_of_column("Running", &json!({ "phase": "Running" }), &[]), "");
 }

@@ -23,10 +23,12 @@ mod script;
 mod sent;
 mod shorthand;
 mod show;
+mod statuses;
 mod words;
 mod world;
 
 pub use shorthand::Shorthand;
+pub use statuses::jobs;
 
 use crate::virtual_time;
 use anyhow::Context;

@@ -12,6 +12,7 @@ use decide::{
 use jiff::Timestamp;
 use serde_json::Value;
 use sim::RequestRecord;
+use std::collections::BTreeSet;
 use troupe::control::reconcile::{Passed, Reconciled};
 
 /// The maximum width of a line of actions; longer lines are broken.
@@ -172,10 +173,17 @@ fn status(world: &World, passed: &Passed, asked: &[RequestRecord], later: Option
     }
     let stored = world.job().and_then(|job| job.get("status").cloned()).unwrap_or_default();
     let patch = merge_patch(&snapshot.job.status, &stored);
-    let fields = patch.as_object().into_iter().flatten().map(|(field, _)| field.as_str());
-    let mut fields: Vec<_> = fields.map(|field| if field == "troupe" { "ledger" } else { field }).collect();
-    fields.sort_unstable();
-    Some(format!("status: {headline} ({})", fields.join(", ")))
+    Some(format!("status: {headline} ({})", changed(&patch).into_iter().collect::<Vec<_>>().join(", ")))
+}
+
+/// Returns the fields that a patch of a status changes: below `troupe`, `conditions` are the host's, and the rest is its ledger.
+fn changed(patch: &Value) -> BTreeSet<&str> {
+    let of_host = fields(&patch["troupe"]).map(|field| if field == "conditions" { field } else { "ledger" });
+    fields(patch).filter(|field| *field != "troupe").chain(of_host).collect()
+}
+
+fn fields(of: &Value) -> impl Iterator<Item = &str> {
+    of.as_object().into_iter().flatten().map(|(field, _)| field.as_str())
 }
 
 fn headline(report: &Report) -> String {

@@ -6,7 +6,7 @@ use super::{
 };
 use anyhow::Context;
 use base64::{Engine, prelude::BASE64_STANDARD};
-use decide::{ownership::PLUGIN_DIGEST_ANNOTATION, status::of_framework, waiting::object};
+use decide::{own_conditions, ownership::PLUGIN_DIGEST_ANNOTATION, status::of_framework, waiting::object};
 use serde_json::{Map, Value, json};
 use wildmatch::WildMatch;
 
@@ -14,7 +14,7 @@ use wildmatch::WildMatch;
 const INLINE: usize = 100;
 
 /// - `show objects [pattern]`: every object, with the state of its pod
-/// - `show status [path ...]`: the framework's status; `show conditions`: its conditions, the host's own first
+/// - `show status [path ...]`: the framework's status; `show conditions`: the host's conditions, then the framework's
 /// - `show ledger`, `show events`
 /// - `show kind/name [section ...]`: an object, or parts of it: a path, or `env`, `env:<container>`, `labels`,
 ///   `annotations`, `owner`
@@ -56,8 +56,7 @@ fn events(world: &World) -> Vec<String> {
 }
 
 fn conditions(status: &Value) -> Vec<String> {
-    let listed = status["conditions"].as_array().into_iter().flatten();
-    let lines: Vec<_> = listed
+    let lines: Vec<_> = own_conditions::all(status)
         .map(|condition| {
             let field = |name: &str| text(condition, &format!("/{name}"));
             let since = field("lastTransitionTime");
@@ -71,10 +70,10 @@ fn status(world: &World) -> Value {
     world.job().and_then(|job| job.get("status").cloned()).unwrap_or_default()
 }
 
-/// Returns the ledger without the digest, which changes with every change of a plugin.
+/// Returns the ledger without the digest, which changes with every change of a plugin, and without the conditions.
 fn ledger(world: &World) -> Value {
     let mut ledger = status(world).get("troupe").cloned().unwrap_or_default();
-    ledger.as_object_mut().map(|fields| fields.remove("digest"));
+    ledger.as_object_mut().map(|fields| fields.retain(|name, _| name != "digest" && name != "conditions"));
     ledger
 }
 

@@ -1,6 +1,7 @@
 //! Kinds of job that two Plugins want to serve.
 
 use super::{startup::refusal, *};
+use decide::{condition::Condition, own_conditions::current};
 use lab::campaign::of_poodles;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
@@ -17,8 +18,7 @@ impl Stage {
     async fn holds_poodle(&self, name: &str, reason: &str) -> String {
         self.until(&format!("{name} to be held: {reason}"), |stage| {
             let job = stage.sim.get(JOBS.0, POODLE, "default", name)?;
-            let mut conditions = job["status"]["conditions"].as_array()?.iter();
-            let held = conditions.find(|it| it["type"] == "PluginFaulted" && it["reason"] == reason)?;
+            let held = current(&job["status"], Condition::PluginFaulted).filter(|it| it["reason"] == reason)?;
             held["message"].as_str().map(str::to_owned)
         })
         .await

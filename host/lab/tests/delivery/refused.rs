@@ -4,6 +4,7 @@ use super::{
     startup::{busy, kept},
     *,
 };
+use decide::own_conditions;
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -135,8 +136,7 @@ impl Stage {
     async fn reports_that_it_is_refused(&self, name: &str) {
         self.until("the job to report it", |stage| {
             let job = stage.sim.get(JOBS.0, JOBS.1, "default", name)?;
-            let mut conditions = job["status"]["conditions"].as_array()?.iter();
-            conditions.any(|it| it["reason"] == "UnacceptableAnswer").then_some(())
+            own_conditions::all(&job["status"]).any(|it| it["reason"] == "UnacceptableAnswer").then_some(())
         })
         .await;
         assert!(self.sim.list("v1", "Pod", "default").is_empty());

@@ -505,7 +505,7 @@ fn a_launcher_job_deleted_before_its_end_leaves_its_failed_count_only() {
 }
 
 #[test]
-fn counts_do_not_change_the_headline_and_conditions_of_the_host_are_dropped() {
+fn counts_do_not_change_the_headline_and_conditions_of_others_are_dropped() {
     let mut story = Story::begun();
     let before = story.judge().verdict.headline;
     story.pods(1, false);

@@ -1,6 +1,6 @@
 //! A CustomResourceDefinition as JSON, from the description of a kind and the types of its spec and status.
 
-use super::{conditions, document, ledger};
+use super::{document, ledger};
 use crate::types::KindInfo;
 use schemars::{
     JsonSchema, Schema,
@@ -19,8 +19,8 @@ pub fn yaml<Spec: JsonSchema, Status: JsonSchema>(kind: &KindInfo, columns: &[(&
 }
 
 /// Returns the CRD of a kind. Its one version is served and stored, and has the subresource `status`. The status has,
-/// beside the fields of `Status`, those that the host writes: `conditions` and `troupe`. Without them the API server would
-/// drop what the host remembers of a job, and no job would be cleaned up.
+/// beside the fields of `Status`, the one that the host writes, `troupe`. Without it the API server would drop what the host
+/// says and remembers of a job, and no job would be cleaned up.
 ///
 /// `columns` are what `kubectl get` prints beside name and age: a title and a path such as `.status.phase`.
 #[must_use]
@@ -34,10 +34,9 @@ pub fn definition<Spec: JsonSchema, Status: JsonSchema>(kind: &KindInfo, columns
     let mut spec = generator.root_schema_for::<Spec>();
     Structural { keeps_defaults: true }.transform(&mut spec);
     let mut status = generator.root_schema_for::<Status>();
-    // The API server would put defaults into every status, such as one of which the host writes the conditions alone.
+    // The API server would put defaults into every status, such as one of which the host writes `troupe` alone.
     Structural { keeps_defaults: false }.transform(&mut status);
     let mut status = status.to_value();
-    status["properties"]["conditions"] = conditions(&mut generator).to_value();
     status["properties"]["troupe"] = ledger(&mut generator).to_value();
     let column = |(name, path): &(&str, &str)| json!({ "name": name, "type": "string", "jsonPath": path });
     let age = json!({ "name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp" });
@@ -189,7 +188,7 @@ mod tests {
         assert!(spec["additionalProperties"].is_null());
         assert_eq!(fields["status"]["properties"]["phase"], json!({ "type": "string" }));
         let status = fields["status"]["properties"].as_object().unwrap();
-        assert_eq!(status.keys().collect::<Vec<_>>(), ["conditions", "phase", "troupe"]);
+        assert_eq!(status.keys().collect::<Vec<_>>(), ["phase", "troupe"]);
         assert_eq!(status["troupe"]["x-kubernetes-preserve-unknown-fields"], true);
     }
 

@@ -64,7 +64,7 @@ async fn a_cron_job_runs_a_kind_of_somebodys_plugin_once_the_settings_name_it() 
     shell.runs("kubectl apply -f plain.yaml");
     serves(1).await.unwrap();
     world.create(&CRON_JOBS, &every_second()).await;
-    let rejected = |job: &Value| at(job, "/status/conditions").to_string().contains("EchoJob is not one of");
+    let rejected = |job: &Value| at(job, "/status/troupe/conditions").to_string().contains("EchoJob is not one of");
     world.is(&CRON_JOBS, "tick", "refused by the kind of its template", rejected).await;
 
     fs::write(shell.folder.join("cron.yaml"), documented()).unwrap();

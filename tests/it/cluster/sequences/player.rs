@@ -8,6 +8,7 @@ use super::{
     view::{View, index, is_held, is_live},
 };
 use anyhow::{Context, Result, bail};
+use decide::{condition::Condition, own_conditions::current_true};
 use jiff::Timestamp;
 use kube::{
     Client,
@@ -159,13 +160,9 @@ impl<'a> Player<'a> {
 
     /// Whether the host's first word about the job is that it is wrong.
     async fn is_rejected(&mut self) -> Result<bool> {
-        let has_condition = |view: &View, kind: &str| {
-            let conditions = view.job["status"]["conditions"].as_array();
-            conditions.into_iter().flatten().any(|condition| condition["type"] == kind)
-        };
-        let is_judged = |view: &View| !view.job["status"]["troupe"].is_null() || has_condition(view, "Rejected");
+        let is_judged = |view: &View| !view.job["status"]["troupe"].is_null();
         self.until("the host's word on the job", is_judged).await?;
-        Ok(has_condition(&self.view.borrow(), "Rejected"))
+        Ok(current_true(&self.view.borrow().job["status"], Condition::Rejected).is_some())
     }
 
     /// The answer, or none if the API server refused what was asked for.

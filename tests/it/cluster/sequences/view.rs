@@ -4,7 +4,7 @@ use super::{
     super::objects::{at, text},
     text::rank,
 };
-use decide::condition::Condition;
+use decide::{condition::Condition, own_conditions::current_true};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use tokio::time::Instant;
@@ -55,12 +55,10 @@ impl View {
             lines.push(format!("pods={}", self.pods.len()));
         } else {
             lines.extend(at(&self.job, "/metadata/deletionTimestamp").as_str().map(|_| "deleting".to_owned()));
-            for it in status["conditions"].as_array().into_iter().flatten() {
+            // Of the host's own words only the refusal, which is the API server's for a Job.
+            let refused = current_true(status, Condition::Rejected);
+            for it in refused.into_iter().chain(status["conditions"].as_array().into_iter().flatten()) {
                 let of = |field: &str| it[field].as_str().unwrap_or_default().to_owned();
-                // What the host says of its own beside a Job's conditions.
-                if Condition::is_own(&of("type")) && of("type") != "Rejected" {
-                    continue;
-                }
                 let message = without_names(&of("message"), text(&self.job, "/metadata/name"));
                 lines.push(format!("{}={} {}: {message}", of("type"), of("status"), of("reason")));
             }

@@ -32,7 +32,7 @@ pub struct Worker {
     pub template: UserTemplate,
 }
 
-/// What the plugin says of a job. The host adds `conditions` of its own and `troupe`, what it remembers of the job.
+/// What the plugin says of a job. The host adds `troupe`: its own conditions, and what it remembers of the job.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(not(target_family = "wasm"), derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default)]
