@@ -4,7 +4,7 @@ use crate::{
     Snapshot, attempts,
     back_off::Failures,
     ledger::Ledger,
-    plan::{Ending, Role},
+    plan::{Deletion, Ending, Role},
     snapshot::{Pod, PodPhase},
 };
 
@@ -15,15 +15,23 @@ pub(crate) fn is_known(known: &Failures, ledger: &Ledger, index: u32, pod: &Pod)
     known.replaces(index, &pod.uid) || ended || known.has_settled(index, &pod.uid) && pod.terminating
 }
 
-/// Returns whether the pod's success is its replica's: not if the pod counts as failed, if the host has ended it, if its role
-/// was started again since, or if the end of the job was known before.
+/// Returns whether the pod's success is its replica's: not if the pod counts as failed, if the host or somebody else has ended
+/// it, if its role was started again since, or if the end of the job was known before.
 #[must_use]
 pub(crate) fn succeeds(snapshot: &Snapshot, role: &Role, index: u32, pod: &Pod) -> bool {
     let known = snapshot.ledger.failures.get(&role.name);
     let counts_no_more = known.is_some_and(|known| is_known(known, &snapshot.ledger, index, pod));
     let counts_no_more = counts_no_more || attempts::is_old(snapshot, role, pod);
     let is_given_up = snapshot.ledger.is_given_up(&role.name, index);
-    pod.phase == PodPhase::Succeeded && !counts_no_more && !is_given_up && !ends_too_late(snapshot, role, index, pod)
+    let is_out = is_given_up || was_stopped(role, pod);
+    pod.phase == PodPhase::Succeeded && !counts_no_more && !is_out && !ends_too_late(snapshot, role, index, pod)
+}
+
+/// Returns whether the exit code 0 of the pod says nothing of its work: it is being deleted, and many programs end so then. A
+/// success that was seen before the deletion is in the ledger.
+#[must_use]
+pub fn was_stopped(role: &Role, pod: &Pod) -> bool {
+    pod.phase == PodPhase::Succeeded && pod.terminating && role.deletion == Deletion::Uncounted
 }
 
 /// Returns whether the pod ended after it was known how the job is going to end.

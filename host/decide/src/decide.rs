@@ -18,7 +18,7 @@ use crate::{
     runs,
     standing::Standing,
     status,
-    suspend::{suspend, suspend_unplanned},
+    suspend::{self, suspend, suspend_unplanned},
     ttl,
     waiting::Waiting,
 };
@@ -220,8 +220,12 @@ fn next_ledger(standing: &Standing<'_>, due: &Due<'_>, verdict: &Verdict) -> Led
     let mut ledger = snapshot.ledger.clone();
     ledger.digest = snapshot.digest.clone().filter(|_| !is_at_rest(snapshot)).into();
     ledger.headline.clone_from(&verdict.headline);
+    let begins_anew = suspend::begins_anew(snapshot, plan);
+    if begins_anew {
+        ledger.succeeded.clear();
+    }
     for replica in &standing.replicas {
-        let is_kept = replica.role.success != Success::Momentary;
+        let is_kept = replica.role.success != Success::Momentary && !begins_anew;
         let succeeds = |pod| counted::succeeds(snapshot, replica.role, replica.index, pod);
         if is_kept
             && replica.pod.is_some_and(|pod| succeeds(pod))

@@ -6,7 +6,7 @@
 use crate::{
     Snapshot, attempts,
     back_off::Failures,
-    counted::{ends_too_late, is_known},
+    counted::{ends_too_late, is_known, was_stopped},
     decision::{Action, Wake, Write},
     ledger::Ledger,
     names,
@@ -119,7 +119,8 @@ impl<'a> Due<'a> {
         if pod.phase.is_terminal() && self.snapshot.ledger.is_given_up(&role.name, index) {
             return Replacement::GivenUp;
         }
-        if counts_no_more && pod.phase.is_terminal() || ends_too_late(self.snapshot, role, index, pod) {
+        let is_over = counts_no_more && pod.phase.is_terminal() || was_stopped(role, pod);
+        if is_over || ends_too_late(self.snapshot, role, index, pod) {
             return Replacement::UnderWay;
         }
         let is_terminating = pod.terminating && pod.phase == PodPhase::Failed;

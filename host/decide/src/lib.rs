@@ -10,7 +10,7 @@ pub mod build;
 pub mod cleanup;
 pub mod condition;
 mod contest;
-mod counted;
+pub mod counted;
 pub mod criteria;
 mod decide;
 pub mod decision;

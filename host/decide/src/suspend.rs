@@ -5,7 +5,7 @@ use crate::{
     cleanup::removes,
     decision::Action,
     jobs, names,
-    plan::{Clean, Moment, Success},
+    plan::{Clean, Moment, Plan, Success},
     snapshot::{Pod, PodPhase},
     standing::Standing,
 };
@@ -21,8 +21,8 @@ pub(crate) fn suspend(standing: &Standing<'_>) -> Vec<Action> {
     let recorded = |pod: &Pod| {
         let place = names::role_of_pod(plan, job_name, &pod.name);
         place.and_then(|(role, index)| Some((plan.roles.get(role)?, index))).is_none_or(|(role, index)| {
-            let wanted = role.wants(index) && role.success != Success::Momentary;
-            !wanted || snapshot.ledger.has_succeeded(&role.name, index) || attempts::is_old(snapshot, role, pod)
+            let is_kept = role.wants(index) && role.success != Success::Momentary && !begins_anew(snapshot, plan);
+            !is_kept || snapshot.ledger.has_succeeded(&role.name, index) || attempts::is_old(snapshot, role, pod)
         })
     };
     // A pod that ended for the queue's sake says nothing of its replica, which is made again.
@@ -39,6 +39,12 @@ pub(crate) fn suspend(standing: &Standing<'_>) -> Vec<Action> {
             .any(|object| names::index_of_object(plan, object, job_name, &child.name).is_some())
     });
     pods.chain(objects.map(|child| Action::delete(child))).collect()
+}
+
+/// Returns whether the job is suspended, and runs with all its replicas once it is resumed: its framework removes all pods of a
+/// suspended job, those that have succeeded among them.
+pub(crate) fn begins_anew(snapshot: &Snapshot, plan: &Plan) -> bool {
+    snapshot.suspended() && plan.policy.clean_on_suspend == Clean::All
 }
 
 /// Returns the writes that stop a suspended job without a plan. Ended pods stay, since the ledger may lack their

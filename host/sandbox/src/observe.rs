@@ -1,7 +1,8 @@
 //! What a plugin gets of a snapshot, in the order that the contract promises.
 
 use decide::{
-    Snapshot, attempts, failures::Due, jobs, names, plan::Plan, ranges::Ranges, snapshot::Pod, status::of_framework,
+    Snapshot, attempts, counted::was_stopped, failures::Due, jobs, names, plan::Plan, ranges::Ranges, snapshot::Pod,
+    status::of_framework,
 };
 use serde_json::Value;
 
@@ -74,7 +75,8 @@ pub(super) fn facts<'a>(
     let facts = plan.roles.iter().enumerate().map(|(place, role)| {
         // The ledger also holds replicas that were scaled down.
         let recorded = snapshot.ledger.succeeded.get(&role.name).map(|indices| indices.within(&role.indices()));
-        let present = rows.iter().filter(|row| row.role == place).filter_map(|row| row.index);
+        let counts = |row: &&Row<'_>| row.role == place && !was_stopped(role, row.pod);
+        let present = rows.iter().filter(counts).filter_map(|row| row.index);
         let succeeded = recorded.unwrap_or_default().without(present);
         let (lost, failures) = (jobs::is_lost(snapshot, role), due.count(&role.name));
         let attempt = snapshot.ledger.attempt(&role.name);

@@ -97,6 +97,22 @@ pub(crate) fn of_pods(job: &TrainingJob, policy: RestartPolicy) -> &'static str 
     }
 }
 
+/// How the framework's container ended for good.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum End {
+    Well,
+    Badly,
+}
+
+/// Returns how the framework's container ended with this exit code, if no kubelet starts it again.
+pub(crate) fn ends(job: &TrainingJob, policy: RestartPolicy, exit_code: Option<i32>) -> Option<End> {
+    match (exit_code?, of_pods(job, policy)) {
+        (0, "OnFailure" | "Never") => Some(End::Well),
+        (_, "Never") => Some(End::Badly),
+        _ => None,
+    }
+}
+
 /// Returns the rules that name the pods of these replicas whose fate is another pod.
 pub(crate) fn replaced(family: &Family<'_>, replicas: &Replicas<'_>) -> Vec<FailureRule> {
     let then = match RestartScope::of(family.job) {
@@ -113,7 +129,10 @@ pub(crate) fn replaced(family: &Family<'_>, replicas: &Replicas<'_>) -> Vec<Fail
     } else {
         vec![]
     };
-    failures.into_iter().map(|about| FailureRule { about, then }).collect()
+    let replaced = failures.into_iter().map(|about| FailureRule { about, then });
+    // What failed beside a container that has done its work.
+    let done = Failure::ExitCodes((container(), vec![(0, 0)]));
+    std::iter::once(FailureRule { about: done, then: Remedy::Keep }).chain(replaced).collect()
 }
 
 /// Returns the exit code of the container of this name, if it has ended.

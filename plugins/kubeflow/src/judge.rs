@@ -26,7 +26,7 @@ pub(crate) fn judge(job: &TrainingJob, seen: &Observation, outlook: &Outlook) ->
         false => {
             status.resume_or_start();
             status.report_restarts(&tallies);
-            let standing = standing(&family, &tallies, outlook.criteria_met.is_some());
+            let standing = standing(&family, &tallies);
             let may_stop = !status.conditions.finished() && standing != Standing::Succeeded;
             match limits::reached(&family, seen, status.started()).filter(|_| may_stop) {
                 Some(why) => status.stop(why),

@@ -31,8 +31,12 @@
 //! - A success comes before a failure that is seen in the same pass, and before a limit.
 //! - Each failed pod is counted once, in the job's status, before it is deleted; the next one is created after 10 s, twice
 //!   as long each time in a row and 10 minutes at most. The original creates it at once and forgets it.
-//! - Pods that were replaced count towards `backoffLimit` like containers that were started again in place. A pod that
-//!   somebody else deletes does not count.
+//! - Pods that were replaced count towards `backoffLimit`, too: the job fails when more of them have failed. Containers that
+//!   were started again in place count from the limit on, as in the original. A pod that somebody else deletes does not
+//!   count, nor do restarts of containers beside the framework's; those of an init container count until the pod starts.
+//! - A replica that has succeeded is not run again when its pod is collected, until the job is resumed or starts again as a
+//!   whole.
+//! - The container of the framework decides: a sidecar that runs on after it, or fails after it, changes nothing.
 //! - While a failed pod is replaced the job is Restarting, also if the master runs: in the original it is chance.
 //! - The end of `activeDeadlineSeconds` needs no event to be noticed.
 //! - A limit deletes the pods that have not ended whatever the clean-pod policy, and keeps the others' logs.

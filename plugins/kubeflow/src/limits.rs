@@ -2,7 +2,7 @@
 
 use crate::family::{Family, Replicas};
 use crate::fate::RestartPolicy;
-use troupe_plugin::types::{Observation, PodPhase, PodRow};
+use troupe_plugin::types::{ContainerRow, Observation, PodPhase, PodRow};
 
 /// The first time that is too late for a verdict, in Unix milliseconds: 9999-01-01T00:00:00Z. The host refuses times
 /// after that year, and blames the plugin.
@@ -25,24 +25,32 @@ pub(crate) fn deadline(family: &Family<'_>, started: u64) -> Option<u64> {
 }
 
 /// Returns whether the job was restarted as often as it may be. Better than the original: pods that were replaced count,
-/// not only the containers that were started again in place.
+/// not only the containers that were started again in place. Those count from the limit on, as in the original, and
+/// replaced pods above it, as in a Job.
 fn is_past_backoff(family: &Family<'_>, seen: &Observation) -> bool {
     let Some(limit) = family.job.spec.run_policy.as_ref().and_then(|policy| policy.backoff_limit) else { return false };
     let replaced: u64 = seen.roles.iter().map(|facts| u64::from(facts.failures)).sum();
-    let in_place: u64 = seen.pods.iter().filter(|pod| counts(family, pod)).map(restarts).sum();
-    let restarts = i64::try_from(replaced + in_place).unwrap_or(i64::MAX);
-    if limit == 0 { restarts > 0 } else { restarts >= limit }
+    let in_place: u64 = seen.pods.iter().filter(|pod| counts(family, pod)).map(|pod| restarts(family, pod)).sum();
+    let number = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
+    number(in_place) >= limit.max(1) || number(replaced.saturating_add(in_place)) > limit
 }
 
-/// Returns whether the restarts of a pod's containers count: it runs, and its type restarts what fails.
+/// Returns whether the restarts of a pod's containers count: it has not ended, and its type restarts what fails.
 fn counts(family: &Family<'_>, pod: &PodRow) -> bool {
     let of = |replicas: &&Replicas<'_>| pod.role == replicas.of.lower || replicas.of.first == Some(pod.role.as_str());
     let policy = family.replicas.iter().find(of).and_then(|replicas| replicas.restart_policy);
-    pod.phase == PodPhase::Running && policy.is_some_and(|policy| policy != RestartPolicy::Never)
+    let lives = matches!(pod.phase, PodPhase::Pending | PodPhase::Running);
+    lives && policy.is_some_and(|policy| policy != RestartPolicy::Never)
 }
 
-fn restarts(pod: &PodRow) -> u64 {
-    pod.containers.iter().map(|container| u64::from(container.restarts)).sum()
+/// Returns how often a pod's containers were started again in place: the framework's, and before it starts those that prepare
+/// it. Better: a sidecar's restarts are not the job's.
+fn restarts(family: &Family<'_>, pod: &PodRow) -> u64 {
+    let is_meant = |row: &&ContainerRow| match row.init {
+        true => pod.phase == PodPhase::Pending,
+        false => row.name == family.kind.container,
+    };
+    pod.containers.iter().filter(is_meant).map(|row| u64::from(row.restarts)).sum()
 }
 
 #[cfg(test)]

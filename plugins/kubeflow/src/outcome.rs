@@ -1,12 +1,11 @@
 //! How a job stands, from the counts of its pods: the rules of success and failure, without times and words of
 //! conditions.
 
-use crate::family::{Family, Group};
+use crate::family::Family;
 use crate::fate::Fate;
 use crate::kind::{Quorum, ReplicaType, Wording};
 use crate::rules;
 use crate::tally::Tally;
-use troupe_plugin::types::Criterion;
 
 /// How a job stands.
 #[derive(Debug, PartialEq, Eq)]
@@ -29,11 +28,11 @@ pub(crate) struct Failure {
 }
 
 /// Returns how the job stands. A success comes before a failure in the same pass.
-pub(crate) fn standing(family: &Family<'_>, tallies: &[Tally], is_done: bool) -> Standing {
-    if is_done {
+pub(crate) fn standing(family: &Family<'_>, tallies: &[Tally]) -> Standing {
+    let decides = deciding(family).and_then(|of| tallies.iter().find(|tally| tally.of == of));
+    if decides.is_some_and(|tally| is_enough(family, tally)) {
         return Standing::Succeeded;
     }
-    let decides = deciding(family).and_then(|of| tallies.iter().find(|tally| tally.of == of));
     if let Some(failure) = tallies.iter().find_map(|tally| failure(family, tally)) {
         return Standing::Failed(failure);
     }
@@ -50,15 +49,13 @@ fn deciding(family: &Family<'_>) -> Option<&'static ReplicaType> {
     family.leader().or_else(|| family.replicas("Worker")).map(|replicas| replicas.of)
 }
 
-/// Returns which successes are enough.
-pub(crate) fn criteria(family: &Family<'_>, groups: &[Group<'_>]) -> Vec<Vec<Criterion>> {
-    let Some(of) = deciding(family) else { return vec![] };
-    let deciding = groups.iter().filter(|group| group.of == of && group.count > 0);
-    let criterion = |group: &Group<'_>, at_least| Criterion { role: group.role.into(), indices: vec![], at_least };
-    match if of.leads { Quorum::All } else { rules::quorum(family) } {
-        Quorum::All => vec![deciding.map(|group| criterion(group, None)).collect()],
-        Quorum::Any => deciding.map(|group| vec![criterion(group, Some(1))]).collect(),
-        Quorum::First => deciding.take(1).map(|group| vec![criterion(group, None)]).collect(),
+/// Returns whether enough replicas of the type that decides have succeeded, those among them whose pod a sidecar keeps up.
+fn is_enough(family: &Family<'_>, tally: &Tally) -> bool {
+    let wanted = family.replicas(tally.of.name).map_or(0, |replicas| replicas.count);
+    match if tally.of.leads { Quorum::All } else { rules::quorum(family) } {
+        Quorum::All => wanted > 0 && tally.succeeded >= wanted,
+        Quorum::Any => tally.succeeded > 0,
+        Quorum::First => tally.first_succeeded,
     }
 }
 
@@ -91,18 +88,16 @@ pub(crate) fn named(family: &Family<'_>) -> (String, &'static str) {
 mod tests {
     use super::*;
     use crate::fixtures::{job, pod, spec};
-    use crate::plan::plan;
     use crate::tally;
     use serde_json::{Value, json};
-    use troupe_plugin::testkit::{self, PodFixture, seen};
+    use troupe_plugin::testkit::{PodFixture, seen};
     use troupe_plugin::types::PodRow;
 
     /// Returns how a job with these pods stands.
     fn stands(kind: &str, spec: &Value, pods: Vec<PodRow>) -> Standing {
         let job = job(kind, spec);
         let (family, seen) = (Family::of(&job).unwrap(), seen(pods));
-        let met = testkit::outlook(&plan(&job).unwrap(), &seen).criteria_met;
-        standing(&family, &tally::of(&family, &seen, false), met.is_some())
+        standing(&family, &tally::of(&family, &seen, false))
     }
 
     fn failed(message: &str) -> Standing {

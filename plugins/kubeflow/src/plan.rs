@@ -2,8 +2,8 @@
 
 use crate::family::{Family, Group};
 use crate::valid::{Valid, validate};
-use crate::{TrainingJob, env, fate, gang, hpa, left_out, outcome, pods, rules, service, sizes};
-use troupe_plugin::types::{Clean, Event, JobPlan, Piece, Policy, Refusal, Role, Success, Template, Ttl};
+use crate::{TrainingJob, env, fate, gang, hpa, left_out, pods, rules, service, sizes};
+use troupe_plugin::types::{Clean, Event, JobPlan, Piece, Policy, Refusal, Role, Template, Ttl};
 use troupe_plugin::{job_name, text};
 
 /// Returns the plan, or a refusal with all errors of the job.
@@ -20,7 +20,7 @@ pub(crate) fn plan(job: &TrainingJob) -> Result<JobPlan, Refusal> {
         secrets: vec![],
         series: vec![],
         gang: gang::gang(&valid, &groups),
-        success_criteria: outcome::criteria(&family, &groups),
+        success_criteria: vec![],
         host_ports: 0,
         policy: policy(&valid),
         warnings: warnings(&valid),
@@ -39,8 +39,6 @@ fn role(valid: &Valid<'_>, group: &Group<'_>, variables: Vec<env::Variable>) -> 
     Ok(Role {
         env,
         labels: vec![(pods::REPLICA_INDEX.into(), vec![index.clone()])],
-        // As in the original, a resumed job begins anew, with all its replicas.
-        success: Success::Momentary,
         left_out: left_out::of_group(valid.family.job, group),
         failures: group.replicas.map_or_else(Vec::new, |replicas| fate::replaced(valid.family, replicas)),
         ..Role::new(group.role, group.count, name(group, index), template)

@@ -1,10 +1,11 @@
 //! The pods of each type of replica, counted.
 
 use crate::family::{Family, Replicas};
-use crate::fate::{self, Fate};
+use crate::fate::{self, End, Fate};
 use crate::kind::ReplicaType;
 use crate::{left_out, pods, rules};
 use serde_json::{Map, Value};
+use troupe_plugin::ObservationExt;
 use troupe_plugin::types::{Observation, PodPhase, PodRow, Replacement};
 
 /// The pods of one type of replica.
@@ -18,6 +19,8 @@ pub(crate) struct Tally {
     pub(crate) fates: Vec<Fate>,
     /// How many failed pods are replaced from now on: each is reported once.
     pub(crate) restarts: usize,
+    /// Whether replica 0 is among those that have succeeded.
+    pub(crate) first_succeeded: bool,
 }
 
 /// Returns a tally for each type that the job has. Pods beyond the wanted ones count for a suspended job alone, whose
@@ -31,13 +34,22 @@ fn tally(family: &Family<'_>, replicas: &Replicas<'_>, seen: &Observation, suspe
     let left_out = left_out::of_type(family.job, of);
     let is_wanted =
         |index: u32| !left_out.contains(index) && index.saturating_sub(left_out.count_below(index)) < replicas.count;
-    let mut tally = Tally { of, active: 0, succeeded: 0, failed: 0, fates: vec![], restarts: 0 };
+    let mut tally =
+        Tally { of, active: 0, succeeded: 0, failed: 0, fates: vec![], restarts: 0, first_succeeded: false };
+    if !suspended {
+        // Better: a replica has succeeded also when its pod is gone.
+        let first = of.first.map_or(0, |role| seen.succeeded_without_pod(role));
+        tally.succeeded = seen.succeeded_without_pod(of.lower).saturating_add(first);
+        tally.first_succeeded = first > 0;
+    }
     for pod in &seen.pods {
         let Some(index) = index(of, pod) else { continue };
         if suspended {
             tally.active += u32::from(holds_resources(pod));
         } else if is_wanted(index) {
+            let before = tally.succeeded;
             tally.count(family, replicas, pod);
+            tally.first_succeeded |= index == 0 && tally.succeeded > before;
         }
     }
     tally
@@ -45,18 +57,23 @@ fn tally(family: &Family<'_>, replicas: &Replicas<'_>, seen: &Observation, suspe
 
 impl Tally {
     fn count(&mut self, family: &Family<'_>, replicas: &Replicas<'_>, pod: &PodRow) {
+        let policy = replicas.restart_policy.unwrap_or(family.kind.restart_policy);
         let exit_code = fate::exit_code(pod, family.kind.container);
+        let fate = rules::fate(family, self.of, policy, exit_code);
+        // Better: the framework's container decides, whatever a sidecar does after it.
+        let ends = fate::ends(family.job, policy, exit_code);
         match pod.phase {
             PodPhase::Running if pod.terminating => self.failed += 1,
             // Better: how a pod ends that is being deleted says nothing of its work. Many programs exit with 0 then.
             _ if pod.terminating => {}
-            PodPhase::Running => self.active += 1,
+            PodPhase::Running | PodPhase::Failed if ends == Some(End::Well) => self.succeeded += 1,
+            // Only a pod that has ended is replaced.
+            PodPhase::Running if ends.is_none() || fate == Fate::Restart => self.active += 1,
             PodPhase::Succeeded => self.succeeded += 1,
-            PodPhase::Failed => {
+            PodPhase::Running | PodPhase::Failed => {
                 self.failed += 1;
                 self.restarts += usize::from(pod.replacement == Replacement::Due);
-                let policy = replicas.restart_policy.unwrap_or(family.kind.restart_policy);
-                self.fates.push(rules::fate(family, self.of, policy, exit_code));
+                self.fates.push(fate);
             }
             PodPhase::Pending | PodPhase::Unknown => {}
         }

@@ -168,6 +168,8 @@ impl Counts {
                 // Better: a pod that is being deleted passes through Failed without failing the job.
                 PodPhase::Failed if pod.terminating => continue,
                 PodPhase::Failed => &mut counts.failed,
+                // Better: so does one that is being deleted pass through Succeeded.
+                PodPhase::Succeeded if pod.terminating => continue,
                 PodPhase::Succeeded => &mut counts.succeeded,
                 PodPhase::Unknown => continue,
             };
