@@ -27,11 +27,11 @@ pub(crate) fn succeeds(snapshot: &Snapshot, role: &Role, index: u32, pod: &Pod) 
     pod.phase == PodPhase::Succeeded && !counts_no_more && !is_out && !ends_too_late(snapshot, role, index, pod)
 }
 
-/// Returns whether the exit code 0 of the pod says nothing of its work: it is being deleted, and many programs end so then. A
-/// success that was seen before the deletion is in the ledger.
+/// Returns whether the exit code 0 of the pod says nothing of its work: it was deleted while it ran, and many programs end so
+/// then.
 #[must_use]
 pub fn was_stopped(role: &Role, pod: &Pod) -> bool {
-    pod.phase == PodPhase::Succeeded && pod.terminating && role.deletion == Deletion::Uncounted
+    pod.phase == PodPhase::Succeeded && pod.stopped && role.deletion == Deletion::Uncounted
 }
 
 /// Returns whether the pod ended after it was known how the job is going to end.

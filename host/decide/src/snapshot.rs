@@ -141,6 +141,9 @@ pub struct Pod {
     pub created: Timestamp,
     /// Whether it has a deletion timestamp.
     pub terminating: bool,
+    /// Whether it was deleted before it had ended: its containers are told to stop, and how they end says nothing.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub stopped: bool,
     /// Phase.
     pub phase: PodPhase,
     /// `status.reason`.

@@ -74,6 +74,7 @@ pub fn pod(name: &str, owner_uid: &str, phase: PodPhase) -> Pod {
         owner_uid: owner_uid.into(),
         created: Timestamp::UNIX_EPOCH,
         terminating: false,
+        stopped: false,
         phase,
         reason: String::new(),
         message: String::new(),

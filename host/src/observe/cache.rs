@@ -82,6 +82,23 @@ impl Cache {
         Some(before)
     }
 
+    /// Returns the pod with what only an earlier state of it shows: that it was deleted while it ran. None if it says all itself.
+    pub(crate) fn with_what_is_known(&self, watch: WatchId, object: &Object) -> Option<Object> {
+        let Held::Pod(pod) = &object.held else { return None };
+        if !pod.terminating || pod.stopped {
+            return None;
+        }
+        let before = self.table(watch)?.objects.get(&(object.namespace.clone(), object.name.clone()))?;
+        let was_stopped = before.uid == object.uid && matches!(&before.held, Held::Pod(before) if before.stopped);
+        was_stopped.then(|| {
+            let mut object = object.clone();
+            if let Held::Pod(pod) = &mut object.held {
+                Arc::make_mut(pod).stopped = true;
+            }
+            object
+        })
+    }
+
     /// Stores an object that was added or changed, and returns it as it was before.
     pub(crate) fn upsert(&mut self, watch: WatchId, object: Object) -> Option<Object> {
         let before = self.take(watch, &object, object.resource_version);

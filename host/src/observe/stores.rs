@@ -360,6 +360,7 @@ impl Stores {
     /// Stores an object that was added or changed. Returns the jobs that may be concerned.
     pub(crate) fn upsert(&self, watch: WatchId, object: Object) -> BTreeSet<JobKey> {
         let mut inner = self.inner.lock();
+        let object = inner.cache.with_what_is_known(watch, &object).unwrap_or(object);
         let mut concerned = inner.cache.concerned(watch, &object);
         if let Some(before) = inner.cache.upsert(watch, object) {
             concerned.extend(inner.cache.concerned(watch, &before));
@@ -371,6 +372,8 @@ impl Stores {
     /// Removes a deleted object. Returns the jobs that may be concerned.
     pub(crate) fn remove(&self, watch: WatchId, object: &Object) -> BTreeSet<JobKey> {
         let mut inner = self.inner.lock();
+        let known = inner.cache.with_what_is_known(watch, object);
+        let object = known.as_ref().unwrap_or(object);
         let mut concerned = inner.cache.concerned(watch, object);
         inner.tombstones.record(watch, &concerned, object, Witness::Event);
         inner.cache.remove(watch, object);

@@ -140,6 +140,8 @@ struct Metadata {
     generation: i64,
     creation_timestamp: Option<Timestamp>,
     deletion_timestamp: Option<Timestamp>,
+    #[serde(default)]
+    deletion_grace_period_seconds: Option<i64>,
     #[serde(deserialize_with = "or_default")]
     finalizers: Vec<String>,
     #[serde(deserialize_with = "or_default")]

@@ -91,7 +91,7 @@ mod tests {
     use crate::tally;
     use serde_json::{Value, json};
     use troupe_plugin::testkit::{PodFixture, seen};
-    use troupe_plugin::types::PodRow;
+    use troupe_plugin::types::{PodRow, Replacement};
 
     /// Returns how a job with these pods stands.
     fn stands(kind: &str, spec: &Value, pods: Vec<PodRow>) -> Standing {
@@ -179,7 +179,8 @@ mod tests {
     #[test]
     fn how_a_pod_ends_that_is_being_deleted_decides_nothing() {
         let spec = spec("JAXJob", &[("Worker", 1)], &json!({}));
-        for is in [|pod: PodRow| pod.succeeded().going(), |pod: PodRow| pod.failed(1).going()] {
+        let stopped = |pod: PodRow| PodRow { replacement: Replacement::UnderWay, ..pod.succeeded().going() };
+        for is in [stopped, |pod: PodRow| pod.failed(1).going()] {
             assert_eq!(stands("JAXJob", &spec, vec![pod("JAXJob", "worker-0", 0, is)]), Standing::Waiting);
         }
     }

@@ -64,18 +64,18 @@ impl Tally {
         let ends = fate::ends(family.job, policy, exit_code);
         match pod.phase {
             PodPhase::Running if pod.terminating => self.failed += 1,
+            PodPhase::Succeeded if pod.replacement == Replacement::None => self.succeeded += 1,
             // Better: how a pod ends that is being deleted says nothing of its work. Many programs exit with 0 then.
             _ if pod.terminating => {}
             PodPhase::Running | PodPhase::Failed if ends == Some(End::Well) => self.succeeded += 1,
             // Only a pod that has ended is replaced.
             PodPhase::Running if ends.is_none() || fate == Fate::Restart => self.active += 1,
-            PodPhase::Succeeded => self.succeeded += 1,
             PodPhase::Running | PodPhase::Failed => {
                 self.failed += 1;
                 self.restarts += usize::from(pod.replacement == Replacement::Due);
                 self.fates.push(fate);
             }
-            PodPhase::Pending | PodPhase::Unknown => {}
+            PodPhase::Pending | PodPhase::Succeeded | PodPhase::Unknown => {}
         }
     }
 

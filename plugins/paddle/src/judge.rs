@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use troupe_plugin::{
     ObservationExt, PodExt, json_text, rfc3339,
-    types::{Observation, Outcome, Outlook, PodPhase, PodRow, Verdict},
+    types::{Observation, Outcome, Outlook, PodPhase, PodRow, Replacement, Verdict},
 };
 
 /// The fields of the last published status that the next status depends on.
@@ -168,8 +168,8 @@ impl Counts {
                 // Better: a pod that is being deleted passes through Failed without failing the job.
                 PodPhase::Failed if pod.terminating => continue,
                 PodPhase::Failed => &mut counts.failed,
-                // Better: so does one that is being deleted pass through Succeeded.
-                PodPhase::Succeeded if pod.terminating => continue,
+                // Better: so does one that was deleted while it ran pass through Succeeded.
+                PodPhase::Succeeded if pod.replacement != Replacement::None => continue,
                 PodPhase::Succeeded => &mut counts.succeeded,
                 PodPhase::Unknown => continue,
             };

@@ -53,7 +53,10 @@ pub(super) fn befall(pod: &mut Value, story: &[&str], place: u8, now: Timestamp)
                 address(pod, &counted_up(next("an address")?, place));
                 created(pod);
             }
-            "terminating" => pod["metadata"]["deletionTimestamp"] = json!(rfc3339(now)),
+            "terminating" => {
+                pod["metadata"]["deletionTimestamp"] = json!(rfc3339(now));
+                pod["metadata"]["deletionGracePeriodSeconds"] = json!(30);
+            }
             "gone" => return Ok(Fate::Goes),
             other => bail!("{other} is nothing that befalls pods"),
         }

@@ -473,6 +473,31 @@ fn a_pod_that_ended_and_went_is_evidence_until_a_pass_has_written_it_down() {
     assert!(shown.0.forget_tombstones(&key("hamlet"), count) && pods(&shown.snapshot()).is_empty());
 }
 
+// A kubelet ends with a deletion without grace, which takes away what told that the pod ran when it was deleted.
+#[test]
+fn a_pod_that_was_deleted_while_it_ran_is_known_as_such_to_its_end() {
+    let state = |phase: &str, grace: Option<i64>| {
+        let mut pod = with(of_job("hamlet-0", 3, "u"), "status", json!({ "phase": phase }));
+        if let Some(grace) = grace {
+            pod["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:30Z");
+            pod["metadata"]["deletionGracePeriodSeconds"] = json!(grace);
+        }
+        pod
+    };
+    let drained = [("Running", None), ("Running", Some(30)), ("Succeeded", Some(30)), ("Succeeded", Some(0))];
+    let collected = [("Running", None), ("Succeeded", None), ("Succeeded", Some(0))];
+    for (story, is_stopped) in [(&drained[..], true), (&collected[..], false)] {
+        let shown = Shown::nothing();
+        shown.has("Tale", &tale("u", 2));
+        for (phase, grace) in story {
+            shown.has("Pod", &state(phase, *grace));
+        }
+        assert_eq!(shown.snapshot().pods[0].stopped, is_stopped);
+        shown.lacks("Pod", &state("Succeeded", Some(0)));
+        assert_eq!(shown.snapshot().pods[0].stopped, is_stopped, "as a tombstone");
+    }
+}
+
 /// Returns the Job of the first stage, with these conditions.
 fn stage(version: u64, conditions: &Value) -> Value {
     let job = of_job("hamlet-stage", version, "u");

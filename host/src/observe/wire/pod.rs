@@ -209,6 +209,9 @@ fn seen(metadata: &Metadata, spec: PodSpecWire, status: PodStatusWire) -> Pod {
         owner_uid: metadata.owner().map(|owner| owner.uid).unwrap_or_default(),
         created: metadata.creation_timestamp.unwrap_or_default(),
         terminating: metadata.deletion_timestamp.is_some(),
+        // A pod that had ended before gets no time. The cache remembers it, since the kubelet takes the time away at the end.
+        stopped: metadata.deletion_timestamp.is_some()
+            && metadata.deletion_grace_period_seconds.is_some_and(|it| it > 0),
         phase: match status.phase.as_str() {
             "Pending" | "" => PodPhase::Pending,
             "Running" => PodPhase::Running,
