@@ -108,6 +108,9 @@ pub fn pod(snapshot: &Snapshot, plan: &Plan, role: &Role, index: u32, name: &str
 pub fn job(snapshot: &Snapshot, plan: &Plan, role: &Role, body: &Value, name: &str) -> Value {
     let mut spec = body.get("spec").cloned().unwrap_or_else(|| json!({}));
     spec["template"] = template(snapshot, plan, role, 0, name);
+    if let Some(hash) = outdated::annotation(snapshot, role) {
+        spec["template"]["metadata"]["annotations"][outdated::TEMPLATE_HASH_ANNOTATION] = json!(hash);
+    }
     if snapshot.suspended() {
         spec["suspend"] = json!(true);
     }

@@ -1,11 +1,11 @@
-//! The Jobs behind roles: created once their gates are open, suspended and resumed with the job, suspended when it
-//! fails.
+//! The Jobs behind roles: created once their gates are open, with the limits that the job has by now, suspended and resumed
+//! with it, suspended when it fails.
 
 use crate::{
     Snapshot, build,
     decision::{Action, Part},
     ledger::Finished,
-    names,
+    names, outdated,
     plan::{Backing, Clean, Outcome, Role},
     snapshot::Child,
     standing::Standing,
@@ -17,7 +17,11 @@ use serde_json::{Map, Value, json};
 /// Fields of a pod spec that may change while a Job is suspended (KEP-2926).
 const DIRECTIVES: [&str; 4] = ["nodeSelector", "tolerations", "affinity", "schedulingGates"];
 
-/// Creates the Job behind each role once its gates are open, and keeps its suspend switch equal to the job's.
+/// The fields of a Job that follow an edit of the job, where the plugin keeps them.
+pub(crate) const LIMITS: [&str; 3] = ["backoffLimit", "activeDeadlineSeconds", "ttlSecondsAfterFinished"];
+
+/// Creates the Job behind each role once its gates are open, and keeps its limits and its suspend switch equal to the job's.
+/// While the job is suspended none is created: an edit before the resumption is in it then (M09, Better).
 pub(crate) fn jobs(standing: &Standing<'_>) -> (Vec<Action>, Vec<Waiting>) {
     let Standing { snapshot, plan, .. } = standing;
     let mut actions = Vec::new();
@@ -29,12 +33,15 @@ pub(crate) fn jobs(standing: &Standing<'_>) -> (Vec<Action>, Vec<Waiting>) {
             let held = !standing.open(&role.after);
             let wanted = || build::job(snapshot, plan, role, body, &name);
             actions.extend(suspend_switch(snapshot, child, held, wanted));
+            actions.extend(limits(child, body));
             waiting.extend(standing.closed(&role.after).filter(|_| child.job_is_suspended() && !snapshot.suspended()));
         } else if is_lost(snapshot, role) {
             waiting.push(Waiting::Lost { kind: "Job".into(), name });
         } else if snapshot.taken.contains(&("Job".to_owned(), name.clone())) {
             waiting.push(Waiting::Terminating { kind: "Job".into(), name });
-        } else if let (Some(why), false) = (standing.closed(&role.after), snapshot.suspended()) {
+        } else if snapshot.suspended() {
+            // It comes with the resumption.
+        } else if let Some(why) = standing.closed(&role.after) {
             waiting.push(why);
         } else {
             let create = Action::create("batch/v1", "Job", &name, Part::Job { role: place });
@@ -94,8 +101,23 @@ fn suspend_switch(snapshot: &Snapshot, child: &Child, held: bool, wanted_job: im
     Some(Action::patch(child, json!({ "spec": { "suspend": false, "template": template } })))
 }
 
+/// Returns the patch that gives a Job the limits that the job has by now; None where the plugin keeps no limits.
+fn limits(child: &Child, body: &Value) -> Option<Action> {
+    let has = |field: &str| child.fields.get(&format!("/spec/{field}")).unwrap_or(&Value::Null);
+    // The API server gives each Job a back-off limit.
+    if has(LIMITS[0]).is_null() || child.terminating || child.job_is_over() {
+        return None;
+    }
+    let wanted = |field: &str| body["spec"].get(field).cloned().unwrap_or(Value::Null);
+    let is_changed = |field: &&str| *has(field) != wanted(field) && (*field != LIMITS[0] || !wanted(field).is_null());
+    let spec: Map<_, _> =
+        LIMITS.into_iter().filter(is_changed).map(|field| (field.to_owned(), wanted(field))).collect();
+    (!spec.is_empty()).then(|| Action::patch(child, json!({ "spec": spec })))
+}
+
 /// Returns a merge patch that gives the Job the labels, annotations and scheduling directives of a template. Other
-/// labels and annotations stay; directives that the template lacks are removed.
+/// labels and annotations stay, and so does the name of the template that it was created from; directives that the template
+/// lacks are removed.
 fn directives(child: &Child, template: &Value) -> Value {
     let spec = DIRECTIVES.map(|field| {
         let has = child.fields.get(&format!("/spec/template/spec/{field}")).unwrap_or(&Value::Null);
@@ -106,6 +128,9 @@ fn directives(child: &Child, template: &Value) -> Value {
         if let Some(entries @ Value::Object(_)) = template["metadata"].get(section) {
             patch["metadata"][section] = entries.clone();
         }
+    }
+    if let Some(annotations) = patch.pointer_mut("/metadata/annotations").and_then(Value::as_object_mut) {
+        annotations.remove(outdated::TEMPLATE_HASH_ANNOTATION);
     }
     patch
 }

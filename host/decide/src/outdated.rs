@@ -8,6 +8,7 @@ use crate::{
     plan::{Plan, Role},
     snapshot::{Pod, Snapshot},
     standing::Standing,
+    waiting::object,
 };
 use serde_json::Value;
 use sha2::{Digest, Sha256};
@@ -42,7 +43,7 @@ pub(crate) fn record(snapshot: &Snapshot, plan: &Plan, ledger: &mut Ledger) {
     }
 }
 
-/// Returns how many pods that have not ended were created from an older template, in words.
+/// Returns how many pods that have not ended were created from an older template, in words, those of Jobs among them.
 pub(crate) fn message(standing: &Standing<'_>) -> Option<String> {
     // By place of the role: pods that have not ended, and the outdated ones of them.
     let mut counts: BTreeMap<usize, (usize, usize)> = BTreeMap::new();
@@ -53,15 +54,25 @@ pub(crate) fn message(standing: &Standing<'_>) -> Option<String> {
             *old += usize::from(is_outdated(standing.snapshot, replica.role, pod));
         }
     }
+    let mut jobs = vec![];
+    for (place, role) in standing.plan.roles.iter().enumerate() {
+        let Some(job) = standing.snapshot.job_behind(role) else { continue };
+        let of_job = standing.snapshot.pods.iter().filter(|pod| pod.owner_uid == job.uid);
+        let live = of_job.filter(|pod| !pod.terminating && !pod.phase.is_terminal());
+        let old: Vec<_> = live.map(|pod| is_outdated(standing.snapshot, role, pod)).collect();
+        counts.insert(place, (old.len(), old.iter().filter(|is_old| **is_old).count()));
+        jobs.extend(old.contains(&true).then(|| object("Job", &job.name)));
+    }
     let outdated = counts.into_iter().filter(|(_, (_, old))| *old > 0);
     let name = |place: usize| &standing.plan.roles[place].name;
     let parts: Vec<_> =
         outdated.map(|(place, (live, old))| format!("{old} of {live} pods of role {}", name(place))).collect();
     (!parts.is_empty()).then(|| {
-        format!(
-            "created from an older template: {}; a pod that is deleted is created from the new one",
-            parts.join(", ")
-        )
+        let then = match jobs.as_slice() {
+            [] => "a pod that is deleted is created from the new one".to_owned(),
+            jobs => format!("{} creates pods from the old one until it is deleted", jobs.join(", ")),
+        };
+        format!("created from an older template: {}; {then}", parts.join(", "))
     })
 }
 

@@ -18,6 +18,7 @@ pub use kinds::{KindError, is_kubernetes, is_label, is_subdomain};
 use crate::{
     flaw::{Flaw, Subject, line},
     grants::Grants,
+    jobs::LIMITS,
     names,
     plan::{
         Backing, Bindings, Body, Criterion, Deletion, Descriptor, Failure, FailureRule, Gate, Moment, Object,
@@ -159,7 +160,15 @@ fn vet_role(descriptor: &Descriptor, job: &Job, plan: &Plan, role: &Role, subjec
         Backing::Job(_) if restarts_job(plan) => Err(Flaw::RestartOfJob { role: role.name.clone() }.into()),
         Backing::Job(_) if has_fate(role) => Err(Flaw::FailuresBehindJob.into()),
         Backing::Job(_) if role.replicas != 1 => Err(Flaw::JobReplicas { replicas: role.replicas }.into()),
-        Backing::Job(_) => Ok(kept(descriptor, "Job", "/spec/suspend")?),
+        Backing::Job(_) => {
+            kept(descriptor, "Job", "/spec/suspend")?;
+            let of_limits = || LIMITS.map(|field| kept(descriptor, "Job", &format!("/spec/{field}")));
+            // What is kept in part would be patched for ever.
+            if of_limits().iter().any(Result::is_ok) {
+                of_limits().into_iter().collect::<Result<(), _>>()?;
+            }
+            Ok(())
+        }
         Backing::Pods => Ok(()),
     }
 }

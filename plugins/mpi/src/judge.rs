@@ -3,11 +3,18 @@
 use crate::MpiJob;
 use crate::launcher::{self, Launcher, running_pods};
 use crate::lost::{self, Loss};
+use crate::plan;
 use crate::validate::validate;
 use serde_json::{Map, Value, json};
 use troupe_plugin::conditions::{Conditions, Step};
-use troupe_plugin::types::{Event, Observation, Outcome, Outlook, PodPhase, PodRow, Verdict};
+use troupe_plugin::types::{Event, Observation, Outcome, Outlook, PodPhase, PodRow, Replacement, Verdict};
 use troupe_plugin::{ObservationExt, json_text, parse_rfc3339, rfc3339};
+
+/// The type of the condition of a job that has lost a worker, which is made again. The original never writes it.
+const RESTARTING: &str = "Restarting";
+
+/// How often the workers of a job may fail that says nothing: as often as its launcher's pods.
+const BACKOFF_LIMIT: i32 = 6;
 
 /// Returns the job's whole status, from the previous status and the observation.
 pub(crate) fn judge(job: &MpiJob, seen: &Observation, outlook: &Outlook) -> Verdict {
@@ -21,10 +28,13 @@ pub(crate) fn judge(job: &MpiJob, seen: &Observation, outlook: &Outlook) -> Verd
     status.set_created();
     status.set_start_time(outlook);
     status.set_suspended(outlook);
-    status.apply_launcher(&launcher, |at| Loss::of(job, &validate(job).ok()?, seen, at.and_then(parse_rfc3339)));
+    let lost = status.lost_one(seen);
+    let ended = |at: Option<&str>| at.and_then(parse_rfc3339);
+    status.apply_launcher(&launcher, |at| Loss::of(job, &validate(job).ok()?, seen, (ended(at), lost.as_deref())));
     status.fail_if_evicted(&workers, outlook);
-    status.report_failed_worker(&workers, &published_counts(&previous));
-    status.set_running(&workers, seen, outlook);
+    status.set_restarting(job, &workers, seen, outlook);
+    status.tell_of_ended_worker(&workers, &published_counts(&previous), seen);
+    status.set_running(job, &workers, seen, outlook);
     status.verdict(&counts(&launcher, &workers, seen, &previous))
 }
 
@@ -100,6 +110,7 @@ impl Status {
                     }
                 }
                 self.completion_time.get_or_insert_with(|| at.clone().unwrap_or_else(|| self.now.clone()));
+                self.conditions.remove(RESTARTING);
                 let step = self.conditions.finish("Succeeded", "MPIJobSucceeded", &message, &self.now);
                 self.emit(step, "MPIJobSucceeded", message);
             }
@@ -119,16 +130,70 @@ impl Status {
         }
     }
 
-    /// Emits an event for a newly failed worker, which is not recreated. Better: the original only counts it.
-    fn report_failed_worker(&mut self, workers: &Workers, counted: &Value) {
-        let reported = counted.pointer("/Worker/failed").and_then(Value::as_u64).unwrap_or(0);
-        if let Some(name) = workers.last_failed.as_ref().filter(|_| u64::from(workers.failed) > reported) {
-            let message = format!("worker {name} has failed and is not made again; delete its pod to have another");
+    /// Returns what the newest launcher has lost, if anything: a worker, between its begin and its end.
+    fn lost_one(&self, seen: &Observation) -> Option<String> {
+        let restarting = self.conditions.get(RESTARTING).filter(|condition| condition.status == "True")?;
+        let since = restarting.last_transition_time.as_deref().and_then(parse_rfc3339)?;
+        let newest = seen.pods_of(launcher::ROLE).max_by_key(|pod| pod.created);
+        let ran = |pod: &PodRow| launcher::begun(pod) <= since && lost::ended(pod).is_none_or(|end| since <= end);
+        newest.is_none_or(ran).then(|| restarting.message.clone().unwrap_or_default())
+    }
+
+    /// Sets Restarting when a worker of a running job is lost, which is made again, and fails a job that loses too many. Better:
+    /// the original makes no failed worker again, so that a launcher that is tried again fails, too.
+    fn set_restarting(&mut self, job: &MpiJob, workers: &Workers, seen: &Observation, outlook: &Outlook) {
+        if outlook.suspended {
+            self.conditions.remove(RESTARTING);
+            return;
+        }
+        if self.conditions.finished() {
+            return;
+        }
+        for (name, _) in &workers.replaced {
+            let message = format!("worker {name} has failed and is made again");
             self.events.push(Event { warning: true, reason: "MPIJobWorkerFailed".to_owned(), message });
+        }
+        let failures = seen.roles.iter().find(|facts| facts.role == plan::WORKER).map_or(0, |facts| facts.failures);
+        let limit = job.spec.run_policy.as_ref().and_then(|policy| policy.backoff_limit).unwrap_or(BACKOFF_LIMIT);
+        if i64::from(failures) > i64::from(limit) {
+            let message = format!("{failures} pods of workers have failed, more than the backoffLimit of {limit}");
+            self.fail(lost::REASON, &message);
+            return;
+        }
+        // What was deleted before the launcher ran is of the run before a suspension.
+        let runs = || seen.live(launcher::ROLE).any(|pod| pod.phase == PodPhase::Running);
+        let begun = self.start_time.as_deref().and_then(parse_rfc3339).unwrap_or(0);
+        let gone = || workers.going.iter().find(|(_, created)| *created >= begun).map(|(name, _)| name);
+        let failed =
+            || workers.replaced.iter().max_by_key(|(_, at)| *at).map(|(name, at)| (name, at.unwrap_or(seen.now)));
+        if let Some((name, at)) = failed().or_else(|| Some((gone()?, seen.now)))
+            && runs()
+            && self.lost_one(seen).is_none()
+        {
+            let at = rfc3339(at.min(seen.now));
+            self.conditions.remove(RESTARTING);
+            let message = format!("worker {name} was lost while the launcher ran");
+            if self.conditions.is_true("Running") {
+                self.conditions.set("Running", false, "MPIJobRestarting", &message, &at);
+            }
+            self.conditions.set(RESTARTING, true, "MPIJobRestarting", &message, &at);
+        }
+    }
+
+    /// Emits an event for a worker that has ended with 0 beside a launcher that runs. It stays, since its pod has not failed.
+    fn tell_of_ended_worker(&mut self, workers: &Workers, counted: &Value, seen: &Observation) {
+        let told = counted.pointer("/Worker/succeeded").and_then(Value::as_u64).unwrap_or(0);
+        let runs = seen.live(launcher::ROLE).any(|pod| pod.phase == PodPhase::Running);
+        if let Some(name) = workers.last_ended.as_ref().filter(|_| runs && u64::from(workers.succeeded) > told) {
+            let message = format!(
+                "worker {name} has ended with exit code 0 while the launcher runs; delete its pod to have another"
+            );
+            self.events.push(Event { warning: true, reason: "MPIJobWorkerEnded".to_owned(), message });
         }
     }
 
     fn fail(&mut self, reason: &str, message: &str) {
+        self.conditions.remove(RESTARTING);
         self.completion_time.get_or_insert_with(|| self.now.clone());
         let step = self.conditions.finish("Failed", reason, message, &self.now);
         if step == Step::New {
@@ -138,13 +203,17 @@ impl Status {
 
     /// Sets Running. Once True, it stays True while pods are deleted and created, until the job is suspended or
     /// finished.
-    fn set_running(&mut self, workers: &Workers, seen: &Observation, outlook: &Outlook) {
+    fn set_running(&mut self, job: &MpiJob, workers: &Workers, seen: &Observation, outlook: &Outlook) {
         if outlook.suspended {
             let message = format!("{} is suspended.", self.job_name);
             self.conditions.set("Running", false, "MPIJobSuspended", &message, &self.now);
         } else if self.conditions.finished() {
             self.set_never_ran();
-        } else if workers.all_run() && seen.live(launcher::ROLE).any(|pod| pod.phase == PodPhase::Running) {
+        } else if workers.all_run()
+            && seen.live(launcher::ROLE).any(|pod| pod.phase == PodPhase::Running)
+            && (self.lost_one(seen).is_none() || lost::is_elastic(job))
+        {
+            self.conditions.remove(RESTARTING);
             let message = format!("{} is running", self.job_name);
             let step = self.conditions.set("Running", true, "MPIJobRunning", &format!("{message}."), &self.now);
             self.emit(step, "MPIJobRunning", message);
@@ -192,8 +261,12 @@ struct Workers {
     running: u32,
     /// The failed workers that were evicted and are not terminating.
     evicted: u32,
-    /// The name of the last failed worker that was not evicted and is not terminating.
-    last_failed: Option<String>,
+    /// The names of failed workers that are made again from now on, and when they ended.
+    replaced: Vec<(String, Option<u64>)>,
+    /// The names of workers that are being deleted, and when they were created.
+    going: Vec<(String, u64)>,
+    /// The name of the last worker that has succeeded and is not terminating.
+    last_ended: Option<String>,
 }
 
 impl Workers {
@@ -217,8 +290,13 @@ impl Workers {
             workers.running += u32::from(pod.phase == PodPhase::Running && !pod.terminating);
             let evicted = pod.phase == PodPhase::Failed && pod.reason == "Evicted";
             workers.evicted += u32::from(evicted && !pod.terminating);
-            if pod.phase == PodPhase::Failed && !evicted && !pod.terminating && !outlook.suspended {
-                workers.last_failed = Some(pod.name.clone());
+            match pod.phase {
+                _ if pod.terminating => workers.going.push((pod.name.clone(), pod.created)),
+                PodPhase::Failed if pod.replacement == Replacement::Due => {
+                    workers.replaced.push((pod.name.clone(), lost::ended(pod)));
+                }
+                PodPhase::Succeeded => workers.last_ended = Some(pod.name.clone()),
+                _ => {}
             }
         }
         workers

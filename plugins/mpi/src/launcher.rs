@@ -3,7 +3,7 @@
 use crate::MpiJob;
 use crate::spec::RunPolicy;
 use serde_json::{Value, json};
-use troupe_plugin::types::{Observation, Outlook, PodPhase, PodRow};
+use troupe_plugin::types::{ContainerState, Observation, Outlook, PodPhase, PodRow};
 use troupe_plugin::{ChildExt, ObservationExt, json_text};
 
 /// The message of the failure `LauncherLost`. Better: the original runs the whole job again.
@@ -80,6 +80,14 @@ impl Launcher {
     /// Returns whether the Job is complete or has failed.
     pub(crate) fn is_done(&self) -> bool {
         matches!(self, Self::Complete { .. } | Self::Failed { .. })
+    }
+}
+
+/// Returns when the program of a launcher's pod began, as far as the pod says: a kubelet may have started it again in place.
+pub(crate) fn begun(pod: &PodRow) -> u64 {
+    match pod.containers.iter().find(|row| !row.init).map(|row| &row.state) {
+        Some(ContainerState::Running(since)) => *since,
+        _ => pod.created,
     }
 }
 

@@ -36,9 +36,11 @@
 //!
 //! - An evicted worker ends the job: the job gets its completion time, and the clean-pod policy applies. Unless the
 //!   policy is None, the launcher is stopped too. The original sets Failed and keeps everything running.
-//! - The event `MPIJobWorkerFailed` reports a worker that failed for another reason; the original only counts it. As in
-//!   the original, the worker is not recreated until its pod is deleted.
-//! - A job of Open MPI whose launcher ends with exit code 0 after one of its workers has failed is Failed
+//! - A worker that failed for another reason is made again, so that a launcher that is tried again has all its workers; the
+//!   event `MPIJobWorkerFailed` reports it, and the condition Restarting names it until a launcher that began later runs with
+//!   all workers. When workers have failed more often than `backoffLimit`, the job fails. The original only counts it. A worker
+//!   that ends with 0 beside a launcher that runs is reported by `MPIJobWorkerEnded`.
+//! - A job of Open MPI whose launcher ends with exit code 0 after one of its workers has failed or was deleted is Failed
 //!   (`MPIJobWorkerLost`): Open MPI 5 ends so when it has lost a worker, without having done the work. With `warn`, and if
 //!   the launcher reads `discover_hosts.sh`, the job succeeds, and a warning event says so. The original takes it for
 //!   Succeeded.
@@ -46,6 +48,9 @@
 //!   not run again and would block the job once it is resumed. The counts remain until the pods are gone, so that Kueue
 //!   does not release their quota too early.
 //! - `WaitForWorkersReady` also applies to a job that is resumed.
+//! - The launcher's Job is made with the resumption of a job that is created suspended, so that edits before it are in it. The
+//!   deadline, the back-off limit and the time to live follow edits of a job that runs; the condition `PodsOutdated` tells of a
+//!   launcher of an older template.
 //! - If the launcher's Job is deleted by its `ttlSecondsAfterFinished` before the host sees how it ended, the job is
 //!   Failed (`LauncherLost`), since the launcher may have done its work. The original runs it again. Both operators
 //!   recreate a Job that was deleted before its end; Troupe does so only once its pods are gone, since two launchers
@@ -171,7 +176,14 @@ impl Framework for Mpi {
                     "Job",
                     "jobs",
                     "app",
-                    &["/status", "/spec/suspend", "/spec/template/spec/nodeSelector"],
+                    &[
+                        "/status",
+                        "/spec/suspend",
+                        "/spec/template/spec/nodeSelector",
+                        "/spec/backoffLimit",
+                        "/spec/activeDeadlineSeconds",
+                        "/spec/ttlSecondsAfterFinished",
+                    ],
                 ),
             ]
             .into(),

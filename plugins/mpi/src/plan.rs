@@ -4,8 +4,8 @@ use crate::validate::{CleanPods, Implementation, Replicas, Valid, validate};
 use crate::{MpiJob, env, gang, hostfile, launcher, pods};
 use serde_json::json;
 use troupe_plugin::types::{
-    Algorithm, Backing, Body, Clean, Criterion, Event, JobPlan, Object, Piece, Policy, Reached, Refusal, Role,
-    SecretRecipe, Success, Template, Ttl, Upkeep,
+    Algorithm, Backing, Body, Clean, Criterion, Event, Failure, FailureRule, JobPlan, Object, Piece, Policy, Reached,
+    Refusal, Remedy, Role, SecretRecipe, Success, Template, Ttl, Upkeep,
 };
 use troupe_plugin::{PodTemplate, job_name, json_text, pod_name, pods_are, text, unsupported};
 
@@ -49,6 +49,8 @@ fn worker_role(job: &MpiJob, worker: Option<&Replicas<'_>>) -> Result<Role, Refu
         labels: vec![(pods::REPLICA_INDEX.into(), vec![Piece::Index(first)])],
         // A worker serves the launcher: its success does not finish it, and a resumed job needs it again.
         success: Success::Momentary,
+        // Better: a launcher that is tried again needs all its workers.
+        failures: vec![FailureRule { about: Failure::Any, then: Remedy::Replace }],
         ..Role::new(WORKER, replicas, vec![job_name(), text("-worker-"), Piece::Index(0)], template)
     })
 }

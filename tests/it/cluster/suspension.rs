@@ -3,7 +3,7 @@
 
 use super::{
     jobs::mpi,
-    objects::{BATCH_JOBS, MPI_JOBS, PODS, at, text},
+    objects::{BATCH_JOBS, MPI_JOBS, PODS, at, condition_of, text},
     played::{launcher_pods, running},
     world::World,
 };
@@ -43,11 +43,14 @@ async fn a_launcher_is_resumed_with_the_scheduling_that_its_job_has_by_then() {
     let world = World::shared("suspension").await;
     let operator = world.operator().await;
     world.create(&MPI_JOBS, &mpi("pi").run_policy("suspend", json!(true)).by_hand().manifest).await;
-    world.launcher_is("suspended", |job| at(job, "/spec/suspend") == true).await;
+    let is_suspended = |job: &Value| condition_of(job, "Suspended").is_some_and(|it| it["status"] == "True");
+    world.is(&MPI_JOBS, "pi", "suspended", is_suspended).await;
     world.are(&PODS, &[]).await;
+    assert_eq!(world.names(&BATCH_JOBS).await.unwrap(), Vec::<String>::new(), "the launcher comes with the resumption");
 
     world.patch(&MPI_JOBS, "pi", &admitted("m")).await;
-    let launcher = world.launcher_is("resumed", |job| at(job, "/spec/suspend") == false).await;
+    let launcher = world.launcher_is("made", |_| true).await;
+    assert_eq!(at(&launcher, "/spec/suspend"), false);
     assert_eq!(text(&launcher, "/spec/template/metadata/labels/foo"), "bar");
     assert_eq!(text(&launcher, "/spec/template/metadata/labels/training.kubeflow.org~1job-role"), "launcher");
     assert_eq!(text(&launcher, "/spec/template/metadata/annotations/kueue.x-k8s.io~1workload"), "w");

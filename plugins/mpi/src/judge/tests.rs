@@ -4,7 +4,7 @@ use super::*;
 use crate::fixtures::{job, launcher_job, launcher_pod, parsed, pi, workers};
 use crate::plan::plan;
 use troupe_plugin::testkit::{PodFixture, outlook, seen};
-use troupe_plugin::types::RoleFacts;
+use troupe_plugin::types::{ContainerState, RoleFacts};
 
 /// A job over time: each call of `judge` is a second after the last and gets the status that the last returned.
 struct Story {
@@ -354,6 +354,10 @@ fn one_of_eight_workers_fails(reason: &str) -> (Story, Seen) {
     story.judge();
     story.seen.pods[3] = story.seen.pods[3].clone().failed(137);
     story.seen.pods[3].reason = reason.into();
+    story.seen.pods[3].replacement = Replacement::Due;
+    if let ContainerState::Terminated(ended) = &mut story.seen.pods[3].containers[0].state {
+        ended.at = story.seen.now;
+    }
     let seen = story.judge();
     (story, seen)
 }
@@ -376,14 +380,29 @@ fn an_evicted_worker_ends_the_job() {
     assert_eq!((later.status, later.verdict.outcome), (seen.status, Outcome::Failed));
 }
 
-// M16 and its Better: the failure is reported once
+// M23: the failure is reported once
 #[test]
 fn a_worker_that_failed_for_another_reason_is_counted_and_reported() {
     let (mut story, seen) = one_of_eight_workers_fails("");
-    assert_eq!(seen.order(), ["Created=True", "Running=True"]);
+    assert_eq!(seen.order(), ["Created=True", "Running=False", "Restarting=True"]);
+    assert_eq!(seen.condition("Restarting")["message"], "worker pi-worker-3 was lost while the launcher ran");
     assert_eq!(seen.counts()["Worker"], json!({ "active": 7, "failed": 1 }));
     assert_eq!((seen.events(), seen.verdict.outcome), (vec!["MPIJobWorkerFailed"], Outcome::Open));
+    story.seen.pods[3].replacement = Replacement::UnderWay;
     assert!(story.judge().events().is_empty());
+}
+
+// M23: the launcher's own start says whether it has lost the worker, also where a kubelet starts it again in place
+#[test]
+fn a_job_runs_again_with_a_launcher_that_began_after_the_loss() {
+    let (mut story, _) = one_of_eight_workers_fails("");
+    story.pods(8, true);
+    let launcher = story.seen.pods.iter_mut().find(|pod| pod.role == launcher::ROLE).unwrap();
+    launcher.containers[0].state = ContainerState::Running(story.seen.now - 1000);
+    assert!(story.judge().order().contains(&"Restarting=True".to_owned()), "it has lost the worker");
+    let launcher = story.seen.pods.iter_mut().find(|pod| pod.role == launcher::ROLE).unwrap();
+    launcher.containers[0].state = ContainerState::Running(story.seen.now + 1000);
+    assert_eq!(story.judge().order(), ["Created=True", "Running=True"]);
 }
 
 /// Returns pi whose second worker ended at `worker` and whose launcher ended well at `launcher`, in seconds, judged.
