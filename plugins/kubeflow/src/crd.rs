@@ -113,6 +113,8 @@ fn replica_specs(kind: &Kind) -> Value {
         "maxProperties": kind.types.len(),
         "additionalProperties": object("The replicas of one type.", replicas),
     });
+    schema["additionalProperties"]["x-kubernetes-validations"] =
+        json!([rule("has(self.template)", "must have a template")]);
     let supported: Vec<_> = kind.types.iter().map(|of| of.name).collect();
     let message = format!("the types of replicas are {}", supported.join(", "));
     schema["x-kubernetes-validations"] = json!([rule(&known, &message)]);
@@ -123,8 +125,30 @@ fn template(kind: &Kind) -> Value {
     let mut schema = shared::of(shared::pod_template);
     let words = format!("The pods, as in a Pod. The program runs in the container {}.", kind.container);
     schema["description"] = words.into();
+    // What a rule costs at most has to be known: no pod has so many containers.
+    schema["properties"]["spec"]["properties"]["containers"]["maxItems"] = json!(MOST_CONTAINERS);
+    let containers = "has(self.spec) && has(self.spec.containers)";
+    let at_containers = |expression: &str, message: &str| {
+        let mut rule = rule(expression, message);
+        rule["fieldPath"] = json!(".spec.containers");
+        rule
+    };
+    let named =
+        format!("!({containers}) || self.spec.containers.exists(it, has(it.name) && it.name == '{}')", kind.container);
+    let with_image = format!("!({containers}) || self.spec.containers.all(it, has(it.image) && size(it.image) > 0)");
+    schema["x-kubernetes-validations"] = json!([
+        rule(
+            &format!("{containers} && size(self.spec.containers) > 0"),
+            "spec.containers must have at least one container"
+        ),
+        at_containers(&named, &format!("must have a container named {}", kind.container)),
+        at_containers(&with_image, "must have an image in each container"),
+    ]);
     schema
 }
+
+/// More than any pod has.
+const MOST_CONTAINERS: u32 = 256;
 
 fn run_policy() -> Value {
     let managers = format!("self in ['{OWN_MANAGER}', 'kueue.x-k8s.io/multikueue']");
@@ -317,11 +341,13 @@ mod tests {
             "self in ['kubeflow.org/training-operator', 'kueue.x-k8s.io/multikueue']",
             "self.all(key, key.lowerAscii() in ['master', 'worker'])",
             "self.xgbReplicaSpecs.exists(key, key.lowerAscii() == 'master')",
+            "has(self.template)",
+            "has(self.spec) && has(self.spec.containers) && size(self.spec.containers) > 0",
         ] {
             assert!(xgboost.iter().any(|rule| rule == expression), "{expression} in {xgboost:#?}");
         }
-        assert_eq!(rules(&version("TFJob")).len(), 6);
-        assert_eq!(rules(&version("PyTorchJob")).len(), 8);
+        assert_eq!(rules(&version("TFJob")).len(), 10);
+        assert_eq!(rules(&version("PyTorchJob")).len(), 12);
     }
 
     #[test]

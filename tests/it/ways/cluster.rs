@@ -213,7 +213,7 @@ async fn a_deadline_has_passed() {
 async fn the_plugin_refuses_the_job() {
     let world = World::shared("ways-refused").await;
     let mut job = torch("mnist");
-    job["spec"]["pytorchReplicaSpecs"]["Master"]["template"]["spec"]["containers"][0]["name"] = json!("main");
+    job["metadata"]["annotations"] = json!({ "kubeflow.troupe.dev/restart-scope": "Group" });
     hangs(&world, &PYTORCH_JOBS, &job, "The plugin refuses the job").await;
 }
 
