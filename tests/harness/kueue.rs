@@ -9,7 +9,7 @@ use std::process::Command;
 use std::slice;
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use http::Request;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::{Namespace, Secret, Service};
@@ -38,7 +38,16 @@ const WEBHOOKS: &str = "/apis/admissionregistration.k8s.io/v1";
 /// The webhooks of Kueue's own kinds. Those of jobs fail closed, so they are there for [`FRAMEWORKS`] alone.
 const HOOKS: [&str; 3] = ["workload", "clusterqueue", "resourceflavor"];
 
-/// The kinds of jobs that Kueue queues by its own integrations.
+/// Which of its integrations Kueue has on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Integrations {
+    /// All that are for kinds of these tests.
+    All,
+    /// Those of them that are on in the values of its chart.
+    AsInstalled,
+}
+
+/// The kinds of jobs that Kueue can queue by its own integrations.
 const FRAMEWORKS: [&str; 7] = [
     "batch/job",
     "kubeflow.org/mpijob",
@@ -61,7 +70,7 @@ pub struct Kueue {
 
 impl Kueue {
     /// Builds it if it is missing, starts it, and returns when its webhooks answer.
-    pub async fn start(plane: &ControlPlane) -> Result<Kueue> {
+    pub async fn start(plane: &ControlPlane, integrations: Integrations) -> Result<Kueue> {
         let built = tokio::task::spawn_blocking(|| KUEUE.build()).await.context("building Kueue panicked")??;
         let client = plane.client("admin").await?;
         let port = free_port()?;
@@ -69,7 +78,8 @@ impl Kueue {
         fs::create_dir_all(&certificates)?;
         let definitions = prepare(&client, &built.module, port).await?;
         let config = plane.dir().join("kueue.yaml");
-        fs::write(&config, configuration(&certificates, port).to_string())?;
+        let frameworks = frameworks(&built.module, integrations)?;
+        fs::write(&config, configuration(&certificates, port, &frameworks).to_string())?;
         let mut command = Command::new(built.program("kueue"));
         command.arg("--config").arg(config).arg("--kubeconfig").arg(plane.kubeconfig("admin")?);
         let process = Process::start("kueue", plane.dir(), command)?;
@@ -154,7 +164,22 @@ async fn prepare(client: &Client, module: &Path, port: u16) -> Result<Vec<String
     Ok(definitions)
 }
 
-fn configuration(certificates: &Path, port: u16) -> Value {
+/// Returns the integrations that are on, which the chart has in a text of its values. The webhooks of the others are registered
+/// all the same.
+fn frameworks(module: &Path, integrations: Integrations) -> Result<Vec<&'static str>> {
+    if integrations == Integrations::All {
+        return Ok(FRAMEWORKS.to_vec());
+    }
+    let values = documents(&module.join("charts/kueue/values.yaml"))?;
+    let text = values[0]["managerConfig"]["controllerManagerConfigYaml"].as_str().context("no configuration")?;
+    let installed: Value = serde_norway::from_str(text).context("the configuration of the chart")?;
+    let on = installed["integrations"]["frameworks"].as_array().context("no integrations")?;
+    let on: Vec<_> = FRAMEWORKS.into_iter().filter(|it| on.iter().any(|on| on == it)).collect();
+    ensure!(!on.is_empty() && on.len() < FRAMEWORKS.len(), "the chart has {on:?} on");
+    Ok(on)
+}
+
+fn configuration(certificates: &Path, port: u16, frameworks: &[&str]) -> Value {
     json!({
         "apiVersion": "config.kueue.x-k8s.io/v1beta2",
         "kind": "Configuration",
@@ -169,7 +194,7 @@ fn configuration(certificates: &Path, port: u16) -> Value {
             "webhookSecretName": SECRET,
         },
         "featureGates": { "VisibilityOnDemand": false },
-        "integrations": { "frameworks": FRAMEWORKS },
+        "integrations": { "frameworks": frameworks },
     })
 }
 

@@ -101,7 +101,7 @@ pub use chromium::Chromium;
 pub use command_line::CommandLine;
 pub use control_plane::{ControlPlane, Part};
 pub use coscheduling::Coscheduling;
-pub use kueue::Kueue;
+pub use kueue::{Integrations, Kueue};
 pub use kwok::{EXIT_CODE, RUN_FOR};
 pub use new_machine::{NewMachine, Ran};
 pub use node::Node;

@@ -11,7 +11,7 @@ use crate::{
     first_failure, jobs,
     ledger::{Finished, Ledger},
     outdated, over,
-    plan::{Answer, Bindings, Fault, Outcome, Plan, Rejection, Success, Verdict},
+    plan::{Answer, Bindings, Fault, Outcome, Plan, Queueing, Rejection, Success, Verdict},
     ports, queue,
     queue::Step,
     replicas::replicas,
@@ -235,6 +235,7 @@ fn next_ledger(standing: &Standing<'_>, due: &Due<'_>, verdict: &Verdict) -> Led
             failures::succeed(&mut ledger, replica.role);
         }
     }
+    ledger.queued |= snapshot.kind.queueing == Queueing::Elsewhere && snapshot.hold().is_some();
     ledger.ending = ledger.ending.or(verdict.outcome.ending());
     due.record(standing, verdict.outcome, &mut ledger);
     forget_removed(plan, &mut ledger);

@@ -47,6 +47,9 @@ pub struct Ledger {
     /// Hashes of the templates that the job began with, by role.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub templates: BTreeMap<String, String>,
+    /// Whether the host has queued the job, although the queue's own controller knows the kind.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub queued: bool,
     /// Host ports reserved for this job.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub host_ports: Option<HostPorts>,

@@ -3,6 +3,7 @@
 mod queue;
 
 pub(crate) use queue::flavors;
+pub(crate) use queue::is_admitted;
 pub use queue::{Hold, QUEUE_LABEL, Queue};
 
 use crate::{

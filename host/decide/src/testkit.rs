@@ -28,7 +28,7 @@ pub fn kind() -> JobKind {
         retired_finalizers: vec![],
         roles: vec![],
         event_source: "tale-controller".into(),
-        queueing: Queueing::Elsewhere,
+        queueing: Queueing::Kueue,
     }
 }
 

@@ -210,7 +210,10 @@ fn of_plugin(Plugin { descriptor, grants }: &Plugin) -> Vec<Value> {
         // What the scheduler of a gang says in events alone.
         rules.push(rule("", "events", &["list", "watch"]));
     }
-    if descriptor.kinds.iter().any(|kind| kind.queueing == Queueing::Host) {
+    let has_pods = descriptor.children.iter().any(|child| child.id() == "Pod");
+    let is_queued =
+        |kind: &JobKind| kind.queueing == Queueing::Host || kind.queueing == Queueing::Elsewhere && has_pods;
+    if descriptor.kinds.iter().any(is_queued) {
         rules.extend(of_queues());
     }
     rules

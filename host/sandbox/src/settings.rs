@@ -70,7 +70,9 @@ pub fn configured(described: &Descriptor, config: &Value) -> Result<Descriptor, 
     }
     let whole = described.with_settings(config).map_err(|error| match error {
         SettingsError::Mark { .. } => ConfigError::Schema { plugin: plugin(), message: error.to_string() },
-        SettingsError::Value { .. } | SettingsError::OwnKind { .. } => refused(error.to_string()),
+        SettingsError::Value { .. } | SettingsError::Queueing { .. } | SettingsError::OwnKind { .. } => {
+            refused(error.to_string())
+        }
     })?;
     decide::vet::description(&whole).map_err(|error| refused(error.to_string()))?;
     Ok(whole)

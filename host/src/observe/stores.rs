@@ -243,7 +243,7 @@ impl Stores {
             // Most jobs have no Workload, and its name holds a hash.
             let called = (!workloads.is_empty()).then(|| workload::name(&snapshot));
             let workload = workloads.into_iter().find(|workload| called.as_ref() == Some(&workload.name));
-            let is_queued = workload.is_some() || snapshot.queue_name().is_some();
+            let is_queued = snapshot.is_queued_by_host(workload.is_some());
             snapshot.queue = is_queued.then(|| Queue { workload, classes: inner.cache.classes() });
         }
         observed(&layout, &key.kind, Box::new(snapshot), held)

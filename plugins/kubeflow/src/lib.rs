@@ -90,6 +90,7 @@
 //! |---|---|---|
 //! | `cluster-domain` | `""` | domain of the cluster, which ends the addresses in `TF_CONFIG` |
 //! | `gang-scheduler-name` | `""` | `volcano`, `kubernetes`, or the name of a scheduler with the scheduler-plugins' PodGroup |
+//! | `queueing` | `{}` | who queues jobs that name a queue of Kueue, by kind: `auto` (Kueue where its integration acts on the job, else the host), `host`, `kueue` |
 //! | `pytorch-init-container-image` | `alpine:3.10` | what workers of PyTorch and XGBoost wait in for their master; `""` for none |
 //! | `pytorch-init-container-max-tries` | `100` | how often they look its name up, 2 seconds apart |
 //! | `pytorch-init-container-resources` | absent | its `requests` and `limits`; absent: the cpu, memory and ephemeral storage of the container of the framework |
@@ -257,6 +258,8 @@ mod tests {
             ("pytorch-init-container-image", json!(config.pytorch_init_container_image)),
             ("pytorch-init-container-max-tries", json!(config.pytorch_init_container_max_tries)),
             ("pytorch-init-container-resources", json!(config.pytorch_init_container_resources)),
+            // The host reads it.
+            ("queueing", json!({})),
         ];
         assert_eq!(schema["properties"].as_object().unwrap().len(), defaults.len());
         for (name, default) in defaults {

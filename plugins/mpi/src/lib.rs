@@ -95,6 +95,7 @@
 //! |---|---|---|
 //! | `cluster-domain` | `""` | domain of the cluster, appended to host names; if empty, host names end with `.svc` |
 //! | `gang-scheduling` | `""` | `volcano`, `kubernetes`, or the name of a scheduler with the scheduler-plugins' PodGroup |
+//! | `queueing` | `{}` | who queues jobs that name a queue of Kueue, by kind: `auto` (Kueue where its integration acts on the job, else the host), `host`, `kueue` |
 //! | `lost-worker` | `fail` | a job of Open MPI whose launcher ends with exit code 0 after a worker has failed: `fail`, or `warn` and succeed; the annotation `mpi.troupe.dev/lost-worker` of a job replaces it |
 //! | `ttl-deletes-mpijob` | `false` | `ttlSecondsAfterFinished` deletes the MPIJob too |
 //!
@@ -260,6 +261,8 @@ fn config_schema() -> String {
                 scheduling.";
     let lost = "A job of Open MPI whose launcher ends with exit code 0 after a worker has failed: it fails, or succeeds with a \
                 warning.";
+    let queueing = "Who queues jobs that name a queue of Kueue, by kind: `auto`, Kueue where its integration acts on the job and the \
+                    host where it does not; `host`; `kueue`.";
     let ttl = "ttlSecondsAfterFinished deletes the MPIJob too, not its launcher's Job alone.";
     json_text(&json!({
         "type": "object",
@@ -267,6 +270,10 @@ fn config_schema() -> String {
             "cluster-domain": { "type": "string", "default": "", "description": domain },
             "gang-scheduling": {
                 "type": "string", "default": "", "description": gang, "x-troupe-grants": "schedulers",
+            },
+            "queueing": {
+                "type": "object", "description": queueing, "additionalProperties": { "enum": ["auto", "host", "kueue"] },
+                "default": {}, "x-troupe-queueing": true,
             },
             "lost-worker": { "enum": ["fail", "warn"], "default": "fail", "description": lost },
             "ttl-deletes-mpijob": { "type": "boolean", "default": false, "description": ttl },

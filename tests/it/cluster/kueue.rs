@@ -2,12 +2,12 @@
 
 use super::{
     jobs::{Paddle, paddle},
-    objects::{Kind, MPI_JOBS, PADDLE_JOBS, PODS, SOON, at, text},
+    objects::{Kind, MPI_JOBS, PADDLE_JOBS, PODS, SOON, at, condition_of, text},
     played,
     world::World,
 };
 use crate::operator::Operator;
-use harness::{Kueue, RUN_FOR, until};
+use harness::{Integrations, Kueue, RUN_FOR, until};
 use serde_json::{Value, json};
 
 const WORKLOADS: Kind = Kind::new("apis/kueue.x-k8s.io/v1beta2", "workloads");
@@ -79,7 +79,7 @@ const QUEUE: (&str, &str) = ("kueue.x-k8s.io/queue-name", "ours");
 #[cfg_attr(any(lacks_cluster, lacks_ecosystem), ignore = "needs TROUPE_REQUIRE=ecosystem")]
 async fn kueue_queues_admits_preempts_and_resumes_a_job_of_a_kind_that_it_does_not_know() {
     let world = World::alone("kueue").await;
-    let kueue = Kueue::start(&world.plane).await.unwrap();
+    let kueue = Kueue::start(&world.plane, Integrations::All).await.unwrap();
     room_for_two(&world).await;
     let operator = Operator::start(&world.plane, &["--namespace", &world.name]).await;
 
@@ -174,6 +174,10 @@ impl Known {
             assert!(tolerations.iter().any(|one| one["key"] == "spot"), "{tolerations:?}");
         }
 
+        // Kueue puts the label of the queue on the templates of pods of a job that it admits.
+        let admitted = world.get(&self.kind, &first).await.unwrap();
+        assert_eq!(condition_of(&admitted, "Warned"), None, "{admitted:#}");
+
         world.create(&self.kind, &self.job(&second, &[QUEUE])).await;
         let waits = |one: &Value| at(one, "/status/conditions").to_string().contains("insufficient");
         workload(world, &second, "to wait for quota", waits).await;
@@ -200,6 +204,32 @@ impl Known {
             self.succeeds(world, job).await;
         }
         for job in [&first, &second, &urgent] {
+            world.delete(&self.kind, job).await;
+            world.is_gone(&self.kind, job).await;
+        }
+        world.are(&PODS, &[]).await;
+    }
+
+    /// With Kueue's integration for the kind off, the host queues the job, which is never suspended: one at a time runs, where
+    /// its flavor says.
+    async fn is_queued_by_host(&self, world: &World) {
+        let [first, second] = ["first", "second"].map(|name| format!("{name}-{}", self.kind.plural()));
+        world.create(&self.kind, &self.job(&first, &[QUEUE])).await;
+        for pod in run(world, &first).await {
+            assert_eq!(text(&pod, "/spec/nodeSelector/kubernetes.io~1os"), "linux", "{pod:#}");
+        }
+        world.create(&self.kind, &self.job(&second, &[QUEUE])).await;
+        let waits = |job: &Value| {
+            condition_of(job, "Waiting")
+                .is_some_and(|it| text(it, "/reason") == "NotAdmitted" && text(it, "/message").contains("insufficient"))
+        };
+        let waiting = world.is(&self.kind, &second, "waiting for quota in the queue's words", waits).await;
+        assert_ne!(at(&waiting, "/spec/runPolicy/suspend"), true, "the host holds it, not Kueue");
+        assert_eq!(pods_of(world, &second).await.unwrap(), Vec::<Value>::new());
+        self.succeeds(world, &first).await;
+        run(world, &second).await;
+        self.succeeds(world, &second).await;
+        for job in [&first, &second] {
             world.delete(&self.kind, job).await;
             world.is_gone(&self.kind, job).await;
         }
@@ -243,11 +273,28 @@ async fn run(world: &World, job: &str) -> Vec<Value> {
 #[cfg_attr(any(lacks_cluster, lacks_ecosystem), ignore = "needs TROUPE_REQUIRE=ecosystem")]
 async fn kueue_queues_preempts_and_resumes_the_kinds_that_it_knows_by_its_own_integrations() {
     let world = World::alone("kueue-known").await;
-    let kueue = Kueue::start(&world.plane).await.unwrap();
+    let kueue = Kueue::start(&world.plane, Integrations::All).await.unwrap();
     room_for_two(&world).await;
     let operator = Operator::start(&world.plane, &["--namespace", &world.name]).await;
     for known in Known::all() {
         known.is_queued(&world).await;
+    }
+    operator.stop().await;
+    kueue.stop(&world.plane).await.unwrap();
+}
+
+#[tokio::test]
+#[cfg_attr(any(lacks_cluster, lacks_ecosystem), ignore = "needs TROUPE_REQUIRE=ecosystem")]
+async fn the_host_queues_the_kinds_that_kueue_has_off_as_it_is_installed() {
+    let world = World::alone("kueue-installed").await;
+    let kueue = Kueue::start(&world.plane, Integrations::AsInstalled).await.unwrap();
+    room_for_two(&world).await;
+    let operator = Operator::start(&world.plane, &["--namespace", &world.name]).await;
+    for known in Known::all() {
+        match known.word {
+            "MPIJob" => known.is_queued(&world).await,
+            _ => known.is_queued_by_host(&world).await,
+        }
     }
     operator.stop().await;
     kueue.stop(&world.plane).await.unwrap();

@@ -83,8 +83,10 @@ pub enum Queueing {
     /// The host, by Workloads that it makes.
     #[default]
     Host,
-    /// The queue's own controller.
+    /// The queue's own controller, which knows the kind; the host where that controller does not act on the job.
     Elsewhere,
+    /// The queue's own controller alone: the cluster operator says so.
+    Kueue,
 }
 
 impl JobKind {

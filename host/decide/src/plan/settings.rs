@@ -1,6 +1,6 @@
-//! The kinds of object that a cluster operator's settings add to what a plugin describes.
+//! What a cluster operator's settings change in what a plugin describes: kinds of object that are added, and who queues jobs.
 
-use super::{ChildKind, Descriptor, OwnedBy};
+use super::{ChildKind, Descriptor, OwnedBy, Queueing};
 use crate::grants::Need;
 use serde::Deserialize;
 use serde_json::Value;
@@ -9,7 +9,10 @@ use serde_json::Value;
 /// host watches objects of these kinds.
 const MARK: &str = "x-troupe-children";
 
-/// Why settings add no kinds.
+/// The JSON schema keyword of a setting whose value says, by kind of job, who queues its jobs: `auto`, `host` or `kueue`.
+const QUEUEING: &str = "x-troupe-queueing";
+
+/// Why settings are refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SettingsError {
     /// The keyword in the schema has a wrong value: the plugin's mistake.
@@ -23,6 +26,14 @@ pub enum SettingsError {
     /// The setting is no list of kinds.
     #[error("{setting}: {why}; each must have apiVersion, kind and plural")]
     Value {
+        /// The setting.
+        setting: String,
+        /// What is wrong.
+        why: String,
+    },
+    /// The setting does not say who queues jobs.
+    #[error("{setting}: {why}; each entry must be a kind of job of this plugin with auto, host or kueue")]
+    Queueing {
         /// The setting.
         setting: String,
         /// What is wrong.
@@ -62,12 +73,14 @@ struct Named {
 
 impl Descriptor {
     /// Returns the description with the kinds that these settings add, in their order, and with the grants that they need.
-    /// A kind that is described already is not added again.
+    /// A kind that is described already is not added again. Jobs of a kind are queued by whom the settings say.
     ///
     /// # Errors
-    /// The setting that is no list of kinds, or names a kind of job of the plugin's own.
+    /// The setting that is no list of kinds, or names a kind of job of the plugin's own as a child; the one that names
+    /// another kind, or nobody, for the queueing.
     pub fn with_settings(&self, config: &Value) -> Result<Self, SettingsError> {
         let mut whole = self.clone();
+        whole.be_queued_by(config)?;
         let properties = self.config_schema.get("properties").and_then(Value::as_object);
         for (setting, property) in properties.into_iter().flatten() {
             let (Some(mark), Some(value)) = (property.get(MARK), config.get(setting)) else { continue };
@@ -95,6 +108,28 @@ impl Descriptor {
             }
         }
         Ok(whole)
+    }
+
+    fn be_queued_by(&mut self, config: &Value) -> Result<(), SettingsError> {
+        let properties = self.config_schema.get("properties").and_then(Value::as_object);
+        let marked = properties.into_iter().flatten().filter(|(_, it)| it.get(QUEUEING) == Some(&Value::Bool(true)));
+        let named: Vec<_> = marked.filter_map(|(setting, _)| Some((setting.clone(), config.get(setting)?))).collect();
+        for (setting, value) in named {
+            let wrong = |why: String| SettingsError::Queueing { setting: setting.clone(), why };
+            let value = value.as_object().ok_or_else(|| wrong(format!("{value} is no object")))?;
+            for (kind, who) in value {
+                let mut of_kind = self.kinds.iter_mut().filter(|own| own.kind == *kind).peekable();
+                of_kind.peek().ok_or_else(|| wrong(format!("{kind} is no kind of job of this plugin")))?;
+                let queueing = match who.as_str() {
+                    Some("auto") => Queueing::Elsewhere,
+                    Some("host") => Queueing::Host,
+                    Some("kueue") => Queueing::Kueue,
+                    _ => return Err(wrong(format!("{kind}: {who}"))),
+                };
+                of_kind.for_each(|own| own.queueing = queueing);
+            }
+        }
+        Ok(())
     }
 }
 
@@ -140,6 +175,26 @@ mod tests {
         for config in [json!({}), named("batch/v1", "Job", "jobs"), json!({ "other": [7] })] {
             assert_eq!(plain.with_settings(&config), Ok(plain.clone()), "{config}");
         }
+    }
+
+    #[test]
+    fn jobs_of_a_kind_are_queued_by_whom_the_settings_say() {
+        let mut plain = descriptor(&mark());
+        plain.config_schema = json!({ "properties": { "queueing": { "x-troupe-queueing": true } } });
+        let queued = |value: Value| {
+            let whole = plain.with_settings(&json!({ "queueing": value })).map_err(|error| error.to_string())?;
+            Ok::<_, String>(whole.kinds[0].queueing)
+        };
+        for (word, who) in [("host", Queueing::Host), ("kueue", Queueing::Kueue), ("auto", Queueing::Elsewhere)] {
+            assert_eq!(queued(json!({ "Clock": word })), Ok(who));
+        }
+        let then = "; each entry must be a kind of job of this plugin with auto, host or kueue";
+        assert_eq!(queued(json!({ "Clock": "me" })), Err(format!("queueing: Clock: \"me\"{then}")));
+        assert_eq!(
+            queued(json!({ "Watch": "host" })),
+            Err(format!("queueing: Watch is no kind of job of this plugin{then}"))
+        );
+        assert_eq!(queued(json!([])), Err(format!("queueing: [] is no object{then}")));
     }
 
     #[test]

@@ -4,7 +4,7 @@
 use crate::{
     Snapshot,
     plan::{Plan, Role, Series},
-    snapshot::QUEUE_LABEL,
+    snapshot::{QUEUE_LABEL, is_admitted},
 };
 use serde_json::Value;
 
@@ -67,8 +67,12 @@ fn has_pods_that_queue_alone(value: &Value) -> bool {
     }
 }
 
-/// Returns whether each pod of this template is queued by itself.
+/// Returns whether each pod of this template is queued by itself. Kueue puts the label on the templates of a job that it admits
+/// (`AssignQueueLabelsForPods`, on since 0.17).
 fn queues_alone(template: &Value) -> bool {
+    if is_admitted(template) {
+        return false;
+    }
     let metadata = &template["metadata"];
     template["spec"]["containers"].is_array()
         && named(metadata, QUEUE_LABEL).is_some()

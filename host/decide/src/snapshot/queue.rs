@@ -1,12 +1,20 @@
 //! What a queue says of a job, and whether it holds the job back.
 
 use super::{Child, Snapshot};
+use crate::plan::Queueing;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::{collections::BTreeSet, sync::Arc};
 
 /// The label of a job with the name of its queue, a LocalQueue of its namespace.
 pub const QUEUE_LABEL: &str = "kueue.x-k8s.io/queue-name";
+
+/// The label of a job whose Workload somebody else has made: Kueue's MultiKueue, for one.
+const PREBUILT_LABEL: &str = "kueue.x-k8s.io/prebuilt-workload-name";
+
+/// The label that Kueue gives the pod templates of a job that it admits by an integration of its own, and takes away when it
+/// evicts the job (0.19.2, `jobframework`).
+pub(crate) const ADMITTED_LABEL: &str = "kueue.x-k8s.io/podset";
 
 /// What the watches have shown of a queue for one job.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -53,6 +61,25 @@ impl Snapshot {
     #[must_use]
     pub fn queue_name(&self) -> Option<&str> {
         self.job.labels.get(QUEUE_LABEL).map(String::as_str).filter(|name| !name.is_empty())
+    }
+
+    /// Returns whether the host makes the Workload of the job, or has made one. Of a kind that Kueue knows it does so where Kueue
+    /// does not act: with its integration on, Kueue suspends a job at its creation, and resumes it as one that is marked. So one
+    /// that its user has not suspended, and that is not marked, was admitted by nobody. One that runs already, as it was taken
+    /// over, is not stopped for its queue.
+    #[must_use]
+    pub fn is_queued_by_host(&self, has_workload: bool) -> bool {
+        let Some(_) = self.queue_name() else { return has_workload };
+        match self.kind.queueing {
+            Queueing::Host => true,
+            Queueing::Kueue => false,
+            Queueing::Elsewhere => {
+                let is_kueues =
+                    || self.job.labels.contains_key(PREBUILT_LABEL) || has_admitted_template(&self.job.spec);
+                let has_begun = || self.has_active_job() || self.pods.iter().any(|pod| !pod.phase.is_terminal());
+                has_workload || !self.suspended_by_user() && !is_kueues() && (self.ledger.queued || !has_begun())
+            }
+        }
     }
 
     /// Returns why the queue of the job holds it back; `None` for a job that may run, or that is in no queue.
@@ -141,6 +168,22 @@ impl Queue {
     }
 }
 
+/// Returns whether a pod template in this spec has the mark of a job that Kueue has admitted.
+fn has_admitted_template(value: &Value) -> bool {
+    match value {
+        Value::Object(fields) => {
+            is_admitted(value) || fields.iter().any(|(name, inner)| name != "metadata" && has_admitted_template(inner))
+        }
+        Value::Array(items) => items.iter().any(has_admitted_template),
+        _ => false,
+    }
+}
+
+/// Returns whether Kueue has marked this template of pods as admitted.
+pub(crate) fn is_admitted(template: &Value) -> bool {
+    template["spec"].is_object() && template["metadata"]["labels"][ADMITTED_LABEL].is_string()
+}
+
 /// Returns the names of the flavors of an assignment.
 pub(crate) fn flavors(assignment: &Value) -> impl Iterator<Item = String> {
     let flavors = assignment["flavors"].as_object().into_iter().flatten();
@@ -149,4 +192,45 @@ pub(crate) fn flavors(assignment: &Value) -> impl Iterator<Item = String> {
 
 fn word(condition: &Value, field: &str) -> String {
     condition[field].as_str().unwrap_or_default().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        snapshot::PodPhase,
+        testkit::{job, pod, snapshot},
+    };
+    use serde_json::json;
+
+    fn queued(queueing: Queueing, template: &Value) -> Snapshot {
+        let mut snapshot = snapshot(job("hamlet", "u"));
+        Arc::make_mut(&mut snapshot.kind).queueing = queueing;
+        let job = Arc::make_mut(&mut snapshot.job);
+        job.labels.insert(QUEUE_LABEL.into(), "ours".into());
+        job.spec = json!({ "roles": [{ "template": template }] });
+        snapshot
+    }
+
+    // AC-33
+    #[test]
+    fn a_job_that_its_queue_neither_holds_nor_has_admitted_is_queued_by_the_host() {
+        let plain = json!({ "metadata": { "labels": {} }, "spec": {} });
+        let marked = json!({ "metadata": { "labels": { ADMITTED_LABEL: "main" } }, "spec": {} });
+        let is_hosts = |queueing, template: &Value| queued(queueing, template).is_queued_by_host(false);
+        assert!(is_hosts(Queueing::Elsewhere, &plain) && !is_hosts(Queueing::Elsewhere, &marked));
+        assert!(is_hosts(Queueing::Host, &marked) && !is_hosts(Queueing::Kueue, &plain));
+        let mut prebuilt = queued(Queueing::Elsewhere, &plain);
+        Arc::make_mut(&mut prebuilt.job).labels.insert(PREBUILT_LABEL.into(), "w".into());
+        assert!(!prebuilt.is_queued_by_host(false));
+    }
+
+    #[test]
+    fn a_job_that_runs_already_is_not_stopped_for_its_queue_unless_the_host_has_queued_it() {
+        let mut running = queued(Queueing::Elsewhere, &json!({ "spec": {} }));
+        running.pods = vec![pod("hamlet-0", "u", PodPhase::Running).into()];
+        assert!(!running.is_queued_by_host(false) && running.is_queued_by_host(true));
+        running.ledger.queued = true;
+        assert!(running.is_queued_by_host(false), "its Workload is being made anew");
+    }
 }

@@ -23,7 +23,7 @@ fn descriptor(version: &str, keep: &str) -> Arc<Descriptor> {
         retired_finalizers: vec![],
         roles: vec![],
         event_source: "plays".into(),
-        queueing: Queueing::Elsewhere,
+        queueing: Queueing::Kueue,
     };
     let child = ChildKind {
         api_version: "v1".into(),
