@@ -3,7 +3,7 @@
 
 mod timeline;
 
-use crate::{campaign, manifest};
+use crate::{campaign, children::serve_children, manifest};
 use admin::{Access, telemetry};
 use anyhow::{Context, bail};
 use decide::{Snapshot, condition::Condition, decide, own_conditions::current_true};
@@ -99,6 +99,8 @@ async fn show(args: &Demo) -> anyhow::Result<ExitCode> {
     let life = sim::Life { pull: Duration::from_millis(300), run: Some(run), ..sim::Life::default() };
     let base = Clock::system().now();
     let sim = Sim::new(sim::Options { kinds, life: life.jitter(0.3), base, ..sim::Options::default() });
+    // The autoscaler of an elastic job, for one.
+    serve_children(&sim, &plugins);
     let _running = sim.start();
     let options = Options::alone(Clock::starting_at(base), [7; 32]);
     let requests = Requests::default();
@@ -287,11 +289,12 @@ impl Shown {
                 Some(End::Failed(why)) => out::diagnostic(format_args!("{name} failed: {why}")),
                 None if ended => continue,
                 None => {
-                    let waiting = self.key(job).and_then(|key| self.waiting.get(&key).cloned()).unwrap_or_default();
-                    out::diagnostic(format_args!(
-                        "{name} has not ended: {}; waiting for {waiting:?}",
-                        phase(&self.status(job))
-                    ));
+                    let waiting = self.key(job).and_then(|key| self.waiting.get(&key).cloned());
+                    let why = waiting.filter(|it| !it.is_empty()).map_or_else(
+                        || "the host waits for nothing, and no container may have started: only ConfigMaps and Secrets that jobs make are here".to_owned(),
+                        |it| format!("waiting for {it}"),
+                    );
+                    out::diagnostic(format_args!("{name} has not ended: {}; {why}", phase(&self.status(job))));
                 }
             }
             code = ExitCode::FAILURE;

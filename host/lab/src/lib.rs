@@ -4,6 +4,7 @@
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
 pub mod campaign;
+mod children;
 pub mod demo;
 mod manifest;
 pub mod scenario;

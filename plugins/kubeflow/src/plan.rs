@@ -71,7 +71,7 @@ fn warnings(valid: &Valid<'_>) -> Vec<Event> {
     let restart = templates().any(|template| set(&template.restart_policy)).then(|| {
         warning(
             "SetPodTemplateRestartPolicy",
-            "Restart policy in pod template overridden by restart policy in replica spec",
+            "Restart policy in pod template will be overwritten by restart policy in replica spec",
         )
     });
     let scheduler = gang::scheduler(valid.family.job).and_then(|scheduler| {

@@ -87,12 +87,17 @@ pub(crate) fn limits(family: &Family<'_>) -> Option<(i64, i64)> {
     Some((least, most))
 }
 
+/// What a command says that gives a rendezvous by itself: torchrun's options, and the variable of plain Python.
+const RENDEZVOUS: [&str; 4] = ["rdzv-endpoint", "rdzv_endpoint", "MASTER_ADDR", "--master"];
+
 /// Returns why the pods of the job cannot find each other.
 pub(crate) fn warnings(family: &Family<'_>) -> Vec<(&'static str, String)> {
     let alone = family.replicas("Master").is_none() && family.job.spec.elastic_policy.is_none();
     let message = "without a Master and without an elasticPolicy the workers have no rendezvous: with torchrun each waits for \
-                   the others at its own localhost, and plain Python has neither RANK nor MASTER_ADDR; add one of them";
-    (alone && family.total() > 1).then(|| ("NoRendezvous", message.to_owned())).into_iter().collect()
+                   the others at its own localhost, and plain Python has neither RANK nor MASTER_ADDR; add one of them, or say it in the command";
+    let mut templates = family.replicas.iter().filter_map(|replicas| replicas.template);
+    let is_told = templates.any(|template| RENDEZVOUS.iter().any(|word| template.mentions(word)));
+    (alone && family.total() > 1 && !is_told).then(|| ("NoRendezvous", message.to_owned())).into_iter().collect()
 }
 
 pub(crate) fn errors(family: &Family<'_>) -> Vec<(String, String)> {

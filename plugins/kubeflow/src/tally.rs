@@ -71,7 +71,8 @@ impl Tally {
             // Only a pod that has ended is replaced.
             PodPhase::Running if ends.is_none() || fate == Fate::Restart => self.active += 1,
             PodPhase::Running | PodPhase::Failed => {
-                self.failed += 1;
+                // Better: one that is about to be replaced is not counted, as the original hardly ever shows it.
+                self.failed += u32::from(fate != Fate::Restart);
                 self.restarts += usize::from(pod.replacement == Replacement::Due);
                 self.fates.push(fate);
             }

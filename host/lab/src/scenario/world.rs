@@ -1,7 +1,10 @@
 //! The world of a scenario: a simulated cluster in which nothing happens by itself, its host, and one job.
 
 use super::{host::Host, sent::Sent, words};
-use crate::campaign;
+use crate::{
+    campaign,
+    children::{children, serve_children},
+};
 use anyhow::{Context, ensure};
 use decide::{
     plan::JobKind,
@@ -262,19 +265,6 @@ impl World {
         let settings = Settings { limits: starves.then_some(fuel), ..Settings::default() };
         self.plugins.digests().iter().for_each(|digest| self.plugins.restrict(digest, &settings));
     }
-}
-
-/// Returns the kinds of the children of all jobs.
-fn children(plugins: &Plugins) -> Vec<Kind> {
-    let frameworks = plugins.frameworks();
-    let kinds = frameworks.iter().flat_map(|(framework, _)| &framework.children);
-    kinds.map(|kind| Kind::new(&kind.api_version, &kind.kind, &kind.plural, true, true)).collect()
-}
-
-/// Serves those kinds of children that are not served yet.
-fn serve_children(sim: &Sim, plugins: &Plugins) {
-    let is_new = |kind: &Kind| sim.kind(&kind.group, &kind.plural).is_none();
-    children(plugins).into_iter().filter(is_new).for_each(|kind| sim.serve(kind));
 }
 
 /// Returns the kinds of queues.
