@@ -4,6 +4,7 @@
 //! begins with case numbers (`# A1: ...`) says which acceptance cases the file shows.
 //! `UPDATE_EXPECT=1 cargo test -p tests scenarios` rewrites what they print: read the difference before it is kept.
 
+mod corrections;
 mod plugin_test;
 mod tools;
 

@@ -6,7 +6,7 @@ use super::{files, folder};
 use lab::scenario::{self, Shorthand};
 use sandbox::{Executor, Plugins};
 use serde_json::Value;
-use std::{collections::BTreeMap, sync::Arc};
+use std::collections::BTreeMap;
 
 /// The types of condition that the original of each kind writes, and those that Troupe's own kinds document.
 const OF_FRAMEWORK: [(&str, &[&str]); 10] = [
@@ -69,7 +69,7 @@ fn tools_that_read_conditions_find_those_of_the_framework_alone() {
     let (mut statuses, mut own) = (0, 0);
     for file in files() {
         let text = scenario::text(&file).unwrap();
-        let jobs: Vec<Arc<Value>> = scenario::jobs(&text, plugins.fork(), &shorthand).unwrap();
+        let jobs = scenario::written(&text, plugins.fork(), &shorthand).unwrap().jobs;
         for job in jobs.iter().filter(|job| !job["status"].is_null()) {
             let known = of_framework[job["kind"].as_str().unwrap()];
             for (tool, found) in [("Flyte", newest_true(job)), ("HyperPod", newest(job)), ("the first SDKs", last(job))]

@@ -23,12 +23,12 @@ mod script;
 mod sent;
 mod shorthand;
 mod show;
-mod statuses;
 mod words;
 mod world;
+mod written;
 
 pub use shorthand::Shorthand;
-pub use statuses::jobs;
+pub use written::{Written, written};
 
 use crate::virtual_time;
 use anyhow::Context;
