@@ -34,7 +34,8 @@ fn added_containers_ask(object: &Value, job: &Value) -> Option<bool> {
     let said = job["spec"].to_string();
     let is_users = |container: &Value| said.contains(&format!(r#""name":{}"#, container["name"]));
     let asks = |container: &Value| -> BTreeSet<String> {
-        let of = |list: &str| container["resources"][list].as_object().into_iter().flatten().map(|(name, _)| name.clone());
+        let of =
+            |list: &str| container["resources"][list].as_object().into_iter().flatten().map(|(name, _)| name.clone());
         of("requests").chain(of("limits")).collect()
     };
     let (users, added): (Vec<_>, Vec<_>) =

@@ -73,7 +73,9 @@ fn status(world: &World) -> Value {
 /// Returns the ledger without the digest, which changes with every change of a plugin, and without the conditions.
 fn ledger(world: &World) -> Value {
     let mut ledger = status(world).get("troupe").cloned().unwrap_or_default();
-    ledger.as_object_mut().map(|fields| fields.retain(|name, _| name != "digest" && name != "conditions"));
+    if let Some(fields) = ledger.as_object_mut() {
+        fields.retain(|name, _| name != "digest" && name != "conditions");
+    }
     ledger
 }
 
