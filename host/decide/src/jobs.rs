@@ -108,10 +108,12 @@ fn limits(child: &Child, body: &Value) -> Option<Action> {
     if has(LIMITS[0]).is_null() || child.terminating || child.job_is_over() {
         return None;
     }
-    let wanted = |field: &str| body["spec"].get(field).cloned().unwrap_or(Value::Null);
-    let is_changed = |field: &&str| *has(field) != wanted(field) && (*field != LIMITS[0] || !wanted(field).is_null());
-    let spec: Map<_, _> =
-        LIMITS.into_iter().filter(is_changed).map(|field| (field.to_owned(), wanted(field))).collect();
+    // What the plan does not say may be another's, such as an admission policy's.
+    let wanted = LIMITS.into_iter().filter_map(|field| Some((field, body["spec"].get(field)?)));
+    let spec: Map<_, _> = wanted
+        .filter(|(field, value)| has(field) != *value)
+        .map(|(field, value)| (field.to_owned(), value.clone()))
+        .collect();
     (!spec.is_empty()).then(|| Action::patch(child, json!({ "spec": spec })))
 }
 

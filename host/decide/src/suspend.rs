@@ -25,11 +25,13 @@ pub(crate) fn suspend(standing: &Standing<'_>) -> Vec<Action> {
             !is_kept || snapshot.ledger.has_succeeded(&role.name, index) || attempts::is_old(snapshot, role, pod)
         })
     };
+    // First the ledger forgets the successes: after a resumption in between, the others would wait for what is not made again.
+    let is_remembered = begins_anew(snapshot, plan) && !snapshot.ledger.succeeded.is_empty();
     // A pod that ended for the queue's sake says nothing of its replica, which is made again.
     let clean = if snapshot.suspended_by_user() { plan.policy.clean_on_suspend } else { Clean::All };
     let pods = snapshot
         .own_pods()
-        .filter(|pod| removes(clean, pod))
+        .filter(|pod| removes(clean, pod) && !is_remembered)
         .filter(|pod| pod.phase != PodPhase::Succeeded || recorded(pod))
         .map(|pod| Action::delete_pod(pod));
     let objects = snapshot.children.iter().filter(|child| !child.terminating).filter(|child| {

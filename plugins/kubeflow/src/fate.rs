@@ -2,7 +2,8 @@
 
 use crate::family::{Family, Replicas};
 use crate::{TrainingJob, rules};
-use troupe_plugin::types::{ContainerState, Failure, FailureRule, PodRow, Remedy};
+use troupe_plugin::types::{Failure, FailureRule, PodRow, Remedy};
+use troupe_plugin::{DISRUPTION_TARGET, PodExt, ends_for_good};
 
 /// The restart policy of a type of replica.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -97,6 +98,11 @@ pub(crate) fn of_pods(job: &TrainingJob, policy: RestartPolicy) -> &'static str 
     }
 }
 
+/// Returns the exit code of the framework's container, if it is the program's own: not the 0 of a pod that failed from outside.
+pub(crate) fn exit_code(pod: &PodRow, container: &str) -> Option<i32> {
+    pod.exit_code(container).filter(|code| *code != 0 || !pod.is_disrupted())
+}
+
 /// How the framework's container ended for good.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum End {
@@ -106,11 +112,8 @@ pub(crate) enum End {
 
 /// Returns how the framework's container ended with this exit code, if no kubelet starts it again.
 pub(crate) fn ends(job: &TrainingJob, policy: RestartPolicy, exit_code: Option<i32>) -> Option<End> {
-    match (exit_code?, of_pods(job, policy)) {
-        (0, "OnFailure" | "Never") => Some(End::Well),
-        (_, "Never") => Some(End::Badly),
-        _ => None,
-    }
+    let code = exit_code.filter(|code| ends_for_good(*code, of_pods(job, policy)))?;
+    Some(if code == 0 { End::Well } else { End::Badly })
 }
 
 /// Returns the rules that name the pods of these replicas whose fate is another pod.
@@ -130,18 +133,13 @@ pub(crate) fn replaced(family: &Family<'_>, replicas: &Replicas<'_>) -> Vec<Fail
         vec![]
     };
     let replaced = failures.into_iter().map(|about| FailureRule { about, then });
+    // What was evicted, or stopped with its node, may end with 0 and has done nothing by that.
+    let disrupted = Failure::Condition((DISRUPTION_TARGET.to_owned(), "True".to_owned()));
+    let disrupted = is_replaced(None).then_some(FailureRule { about: disrupted, then });
     // What failed beside a container that has done its work.
     let done = Failure::ExitCodes((container(), vec![(0, 0)]));
-    std::iter::once(FailureRule { about: done, then: Remedy::Keep }).chain(replaced).collect()
-}
-
-/// Returns the exit code of the container of this name, if it has ended.
-pub(crate) fn exit_code(pod: &PodRow, container: &str) -> Option<i32> {
-    let container = pod.containers.iter().find(|row| !row.init && row.name == container)?;
-    match &container.state {
-        ContainerState::Terminated(ended) => Some(ended.exit_code),
-        ContainerState::Unknown | ContainerState::Waiting(_) | ContainerState::Running(_) => None,
-    }
+    let done = ends_for_good(0, of_pods(family.job, policy)).then_some(FailureRule { about: done, then: Remedy::Keep });
+    disrupted.into_iter().chain(done).chain(replaced).collect()
 }
 
 #[cfg(test)]
@@ -177,8 +175,8 @@ mod tests {
         pod.containers[0].name = "pytorch".into();
         let mut side = testkit::pod("worker", 0, "p-worker-0").failed(137);
         pod.containers.append(&mut side.containers);
-        assert_eq!(exit_code(&pod, "pytorch"), Some(1));
-        assert_eq!(exit_code(&pod, "tensorflow"), None);
-        assert_eq!(exit_code(&pod.running(), "main"), None);
+        assert_eq!(pod.exit_code("pytorch"), Some(1));
+        assert_eq!(pod.exit_code("tensorflow"), None);
+        assert_eq!(pod.running().exit_code("main"), None);
     }
 }

@@ -135,8 +135,7 @@ impl Status {
         let restarting = self.conditions.get(RESTARTING).filter(|condition| condition.status == "True")?;
         let since = restarting.last_transition_time.as_deref().and_then(parse_rfc3339)?;
         let newest = seen.pods_of(launcher::ROLE).max_by_key(|pod| pod.created);
-        let ran = |pod: &PodRow| launcher::begun(pod) <= since && lost::ended(pod).is_none_or(|end| since <= end);
-        newest.is_none_or(ran).then(|| restarting.message.clone().unwrap_or_default())
+        newest.is_none_or(|pod| ran_at(pod, since)).then(|| restarting.message.clone().unwrap_or_default())
     }
 
     /// Sets Restarting when a worker of a running job is lost, which is made again, and fails a job that loses too many. Better:
@@ -155,19 +154,24 @@ impl Status {
         }
         let failures = seen.roles.iter().find(|facts| facts.role == plan::WORKER).map_or(0, |facts| facts.failures);
         let limit = job.spec.run_policy.as_ref().and_then(|policy| policy.backoff_limit).unwrap_or(BACKOFF_LIMIT);
-        if i64::from(failures) > i64::from(limit) {
+        // Workers may fail for the launcher's end, and an elastic launcher goes on without them.
+        let is_done = seen.pods_of(launcher::ROLE).any(|pod| pod.phase == PodPhase::Succeeded);
+        if i64::from(failures) > i64::from(limit) && !is_done && !lost::is_elastic(job) {
             let message = format!("{failures} pods of workers have failed, more than the backoffLimit of {limit}");
             self.fail(lost::REASON, &message);
             return;
         }
-        // What was deleted before the launcher ran is of the run before a suspension.
-        let runs = || seen.live(launcher::ROLE).any(|pod| pod.phase == PodPhase::Running);
+        // Before all have run together the launcher may wait for them by itself. What was deleted before the resumption is of the
+        // run before it.
+        let has_run = self.conditions.is_true("Running") || self.conditions.is_true(RESTARTING);
         let begun = self.start_time.as_deref().and_then(parse_rfc3339).unwrap_or(0);
-        let gone = || workers.going.iter().find(|(_, created)| *created >= begun).map(|(name, _)| name);
-        let failed =
-            || workers.replaced.iter().max_by_key(|(_, at)| *at).map(|(name, at)| (name, at.unwrap_or(seen.now)));
-        if let Some((name, at)) = failed().or_else(|| Some((gone()?, seen.now)))
-            && runs()
+        let gone = workers.going.iter().filter(|(_, created, _)| *created >= begun);
+        let gone = gone.filter_map(|(name, _, ended)| Some((name, (*ended)?)));
+        let failed = workers.replaced.iter().map(|(name, ended)| (name, ended.unwrap_or(seen.now)));
+        let newest = seen.pods_of(launcher::ROLE).max_by_key(|pod| pod.created);
+        let mut lost = failed.chain(gone).filter(|(_, at)| newest.is_some_and(|pod| ran_at(pod, *at)));
+        if let Some((name, at)) = lost.next()
+            && has_run
             && self.lost_one(seen).is_none()
         {
             let at = rfc3339(at.min(seen.now));
@@ -263,8 +267,8 @@ struct Workers {
     evicted: u32,
     /// The names of failed workers that are made again from now on, and when they ended.
     replaced: Vec<(String, Option<u64>)>,
-    /// The names of workers that are being deleted, and when they were created.
-    going: Vec<(String, u64)>,
+    /// The names of workers that are being deleted, when they were created, and when they ended.
+    going: Vec<(String, u64, Option<u64>)>,
     /// The name of the last worker that has succeeded and is not terminating.
     last_ended: Option<String>,
 }
@@ -291,7 +295,7 @@ impl Workers {
             let evicted = pod.phase == PodPhase::Failed && pod.reason == "Evicted";
             workers.evicted += u32::from(evicted && !pod.terminating);
             match pod.phase {
-                _ if pod.terminating => workers.going.push((pod.name.clone(), pod.created)),
+                _ if pod.terminating => workers.going.push((pod.name.clone(), pod.created, lost::ended(pod))),
                 PodPhase::Failed if pod.replacement == Replacement::Due => {
                     workers.replaced.push((pod.name.clone(), lost::ended(pod)));
                 }
@@ -305,6 +309,14 @@ impl Workers {
     fn all_run(&self) -> bool {
         self.running == self.wanted
     }
+}
+
+/// Returns whether the launcher of this pod ran at this time: its program had begun before, and ends later. Times have seconds, and
+/// a kubelet starts a program that has failed again within one.
+fn ran_at(launcher: &PodRow, at: u64) -> bool {
+    launcher.phase != PodPhase::Pending
+        && launcher::begun(launcher) < at
+        && lost::ended(launcher).is_none_or(|end| at <= end)
 }
 
 fn counts(launcher: &Launcher, workers: &Workers, seen: &Observation, previous: &Value) -> Value {

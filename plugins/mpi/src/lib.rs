@@ -96,7 +96,7 @@
 //! | `cluster-domain` | `""` | domain of the cluster, appended to host names; if empty, host names end with `.svc` |
 //! | `gang-scheduling` | `""` | `volcano`, `kubernetes`, or the name of a scheduler with the scheduler-plugins' PodGroup |
 //! | `queueing` | `{}` | who queues jobs that name a queue of Kueue, by kind: `auto` (Kueue where its integration acts on the job, else the host), `host`, `kueue` |
-//! | `lost-worker` | `fail` | a job of Open MPI whose launcher ends with exit code 0 after a worker has failed: `fail`, or `warn` and succeed; the annotation `mpi.troupe.dev/lost-worker` of a job replaces it |
+//! | `lost-worker` | `fail` | a job of Open MPI whose launcher ends with exit code 0 after a worker has failed or was deleted: `fail`, or `warn` and succeed; the annotation `mpi.troupe.dev/lost-worker` of a job replaces it |
 //! | `ttl-deletes-mpijob` | `false` | `ttlSecondsAfterFinished` deletes the MPIJob too |
 //!
 //! The original's flags:

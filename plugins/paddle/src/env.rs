@@ -74,7 +74,8 @@ fn elastic(job: &Job, container: &mut Container<'_, '_>) {
     container.env("PADDLE_ELASTIC_TIMEOUT", "60");
 }
 
-fn restart_policy(job: &Job, role: &Role<'_>, template: &PodTemplate<'_>) -> String {
+/// Returns the restart policy of a role's pods.
+pub(crate) fn restart_policy(job: &Job, role: &Role<'_>, template: &PodTemplate<'_>) -> String {
     let users = template.get("restartPolicy").filter(|policy: &String| !policy.is_empty());
     match users {
         _ if job.spec.elastic.is_some() => "OnFailure".into(),

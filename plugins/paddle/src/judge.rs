@@ -1,10 +1,10 @@
 //! The status of a PaddleJob: counters, phase, mode and times.
 
-use crate::{Job, spec::Role};
+use crate::{Job, env, spec::Role};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use troupe_plugin::{
-    ObservationExt, PodExt, json_text, rfc3339,
+    ObservationExt, PodExt, PodTemplate, UserTemplate, ends_for_good, json_text, rfc3339,
     types::{Observation, Outcome, Outlook, PodPhase, PodRow, Replacement, Verdict},
 };
 
@@ -79,8 +79,8 @@ pub(crate) fn judge(job: &Job, seen: &Observation, outlook: &Outlook) -> Verdict
     if phase_before == "Completed" || (over && before.all_pods_ended()) {
         return verdict(seen.previous_status.clone(), phase_before);
     }
-    let counts: Vec<_> = job.spec.roles().map(|role| (role, Counts::of(&role, seen))).collect();
-    let phase = if over { phase_before } else { phase(&counts, outlook, phase_before) };
+    let counts: Vec<_> = job.spec.roles().map(|role| (role, Counts::of(job, &role, seen))).collect();
+    let phase = if over { phase_before } else { phase(job, &counts, outlook, phase_before) };
     let section = |name: &str| counts.iter().find(|(role, _)| role.name == name)?.1.section(name, job, seen);
     let time = |kept: &Value, when: bool| match kept {
         Value::Null if when => Value::String(rfc3339(seen.now)),
@@ -117,13 +117,13 @@ fn mode(job: &Job) -> &'static str {
 }
 
 /// Returns the phase. Failed, Starting and Pending are computed over all roles, so the order of roles does not matter.
-fn phase<'a>(counts: &[(Role<'_>, Counts)], outlook: &Outlook, before: &'a str) -> &'a str {
+fn phase<'a>(job: &Job, counts: &[(Role<'_>, Counts)], outlook: &Outlook, before: &'a str) -> &'a str {
     let any = |count: fn(&Counts) -> u32| counts.iter().any(|(_, counts)| count(counts) > 0);
     let wanted = counts.iter().any(|(role, _)| role.replicas() > 0);
     let all_run = wanted && counts.iter().all(|(role, counts)| counts.running == role.replicas());
     match before {
         _ if any(|counts| counts.failed) => "Failed",
-        _ if outlook.criteria_met.is_some() => "Completed",
+        _ if is_complete(job, counts) => "Completed",
         _ if any(|counts| counts.starting) => "Starting",
         _ if any(|counts| counts.pending) => "Pending",
         _ if all_run => "Running",
@@ -132,6 +132,15 @@ fn phase<'a>(counts: &[(Role<'_>, Counts)], outlook: &Outlook, before: &'a str) 
         "" => "Pending",
         before => before,
     }
+}
+
+/// Returns whether all pods have succeeded, or all but the servers where the cluster operator says so.
+fn is_complete(job: &Job, counts: &[(Role<'_>, Counts)]) -> bool {
+    // Better, if the setting is on: servers do not end by themselves.
+    let without_servers = job.config.complete_without_servers;
+    let mut needed =
+        counts.iter().filter(|(role, _)| role.replicas() > 0 && !(without_servers && role.name == "ps")).peekable();
+    needed.peek().is_some() && needed.all(|(role, counts)| counts.succeeded >= role.replicas())
 }
 
 /// The pods of a role by their state in Paddle's status.
@@ -155,12 +164,16 @@ fn is_zero(count: &u32) -> bool {
 }
 
 impl Counts {
-    fn of(role: &Role<'_>, seen: &Observation) -> Self {
+    fn of(job: &Job, role: &Role<'_>, seen: &Observation) -> Self {
         let mut counts = Self { succeeded: seen.succeeded_without_pod(role.name), ..Self::default() };
         // The state of a replica that was scaled down does not count.
         let wanted = |pod: &&PodRow| pod.index.is_some_and(|index| index < role.replicas());
         for pod in seen.pods_of(role.name).filter(wanted) {
             let count = match pod.phase {
+                // Better: the container of the program decides, whatever a sidecar does after it.
+                PodPhase::Running | PodPhase::Failed if !pod.terminating && has_done_its_work(job, role, pod) => {
+                    &mut counts.succeeded
+                }
                 PodPhase::Pending if pod.in_init("coord-paddle") => &mut counts.starting,
                 PodPhase::Pending => &mut counts.pending,
                 PodPhase::Running if pod.is_running_and_ready() => &mut counts.running,
@@ -191,6 +204,30 @@ impl Counts {
         let empty = self == Self::default() && refs.is_empty();
         (!empty).then_some(Section { counts: self, refs })
     }
+}
+
+/// Returns whether the first container, which runs the program, has ended with 0 for good, beside others that go on or fail.
+fn has_done_its_work(job: &Job, role: &Role<'_>, pod: &PodRow) -> bool {
+    #[derive(Deserialize)]
+    struct Template {
+        spec: Containers,
+    }
+    #[derive(Deserialize)]
+    struct Containers {
+        containers: Vec<Named>,
+    }
+    #[derive(Deserialize)]
+    struct Named {
+        name: String,
+    }
+    if pod.is_disrupted() || pod.containers.iter().filter(|row| !row.init).count() < 2 {
+        return false;
+    }
+    let template = role.spec.template.as_ref();
+    let named: Option<Template> = template.and_then(UserTemplate::read);
+    let Some(first) = named.as_ref().and_then(|it| it.spec.containers.first()) else { return false };
+    let Ok(template) = PodTemplate::from_user(template, "") else { return false };
+    pod.exit_code(&first.name) == Some(0) && ends_for_good(0, &env::restart_policy(job, role, &template))
 }
 
 #[cfg(test)]

@@ -7,8 +7,8 @@ use crate::{
 use troupe_plugin::{
     MAX_REPLICAS, PodTemplate, index, job_name, pod_name, pods_are, text,
     types::{
-        Clean, Criterion, EnvEntry, Event, FieldError, Gang, Gate, JobPlan, Policy, Reached, Refusal,
-        Role as PlannedRole, Template,
+        Clean, EnvEntry, Event, FieldError, Gang, Gate, JobPlan, Policy, Reached, Refusal, Role as PlannedRole,
+        Template,
     },
 };
 
@@ -40,7 +40,7 @@ pub(crate) fn plan(job: &Job) -> Result<JobPlan, Refusal> {
         secrets: vec![],
         series: vec![],
         gang,
-        success_criteria: criteria(job),
+        success_criteria: vec![],
         host_ports,
         policy: policy(job),
         warnings: warnings(job, launches),
@@ -101,15 +101,6 @@ fn removed(name: &str) -> PlannedRole {
 fn addresses(job: &Job) -> Vec<Gate> {
     let roles = job.spec.roles().filter(|role| role.replicas() > 0);
     roles.map(|role| pods_are(role.name, Reached::Ip)).collect()
-}
-
-/// Returns which successes complete the job: those of all pods, or of all but the servers.
-fn criteria(job: &Job) -> Vec<Vec<Criterion>> {
-    // Better, if the setting is on: servers do not end by themselves.
-    let without_servers = job.config.complete_without_servers;
-    let counts = |role: &Role<'_>| role.replicas() > 0 && !(without_servers && role.name == "ps");
-    let all = |role: Role<'_>| Criterion { role: role.name.into(), indices: vec![], at_least: None };
-    vec![job.spec.roles().filter(counts).map(all).collect()]
 }
 
 /// Returns the clean-pod policy. A text other than the four values means Never.

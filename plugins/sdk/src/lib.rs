@@ -49,7 +49,7 @@ pub use added::{GivenResources, InitContainer, Resources};
 pub use gate::{field_is, pods_are};
 pub use indexes::{Indexes, NotIndexes};
 pub use job::{Job, invalid, unsupported};
-pub use observed::{ChildExt, ObservationExt, PodExt};
+pub use observed::{ChildExt, DISRUPTION_TARGET, ObservationExt, PodExt, ends_for_good};
 pub use pod::{Container, PodTemplate, UserTemplate};
 pub use text::{dns_label_problem, index, job_name, json_text, pod_name, text};
 pub use time::{parse_rfc3339, rfc3339};

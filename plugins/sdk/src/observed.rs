@@ -56,6 +56,11 @@ pub trait PodExt {
     fn is_running_and_ready(&self) -> bool;
     /// Returns whether the init container of this name is running.
     fn in_init(&self, name: &str) -> bool;
+    /// Returns the exit code of the container of this name, which is no init container, if it has ended.
+    fn exit_code(&self, container: &str) -> Option<i32>;
+    /// Returns whether the pod failed for a reason from outside: it was evicted, preempted, or stopped with its node. Its
+    /// containers may have ended with 0 then, since they were told to, and have done nothing by that.
+    fn is_disrupted(&self) -> bool;
     /// Returns the pod's first IP address, if it has one.
     fn ip(&self) -> Option<&str>;
 }
@@ -71,9 +76,31 @@ impl PodExt for PodRow {
         self.containers.iter().any(|c| c.init && c.name == name && matches!(c.state, ContainerState::Running(_)))
     }
 
+    fn exit_code(&self, container: &str) -> Option<i32> {
+        let container = self.containers.iter().find(|row| !row.init && row.name == container)?;
+        match &container.state {
+            ContainerState::Terminated(ended) => Some(ended.exit_code),
+            ContainerState::Unknown | ContainerState::Waiting(_) | ContainerState::Running(_) => None,
+        }
+    }
+
+    fn is_disrupted(&self) -> bool {
+        let is_told = |(kind, is): &(String, String)| kind == DISRUPTION_TARGET && is == "True";
+        self.phase == PodPhase::Failed && (!self.reason.is_empty() || self.conditions.iter().any(is_told))
+    }
+
     fn ip(&self) -> Option<&str> {
         self.ips.first().map(String::as_str)
     }
+}
+
+/// The condition of a pod that was ended from outside.
+pub const DISRUPTION_TARGET: &str = "DisruptionTarget";
+
+/// Returns whether no kubelet starts a container again that has ended with this exit code, in a pod with this restart policy.
+#[must_use]
+pub fn ends_for_good(exit_code: i32, restart_policy: &str) -> bool {
+    restart_policy == "Never" || restart_policy == "OnFailure" && exit_code == 0
 }
 
 /// Queries on one child.

@@ -43,7 +43,10 @@ async fn kubectl_explains_the_fields_of_the_pods_of_each_kind() {
 
 /// A job of the kind of this template, whose only pods have this variable.
 fn job(template: &Template, variable: &str) -> Value {
-    let container = json!({ "name": "main", "env": [{ "name": variable, "value": "1" }] });
+    // The kinds of training-operator want a container of their name, with an image.
+    let kind = template.kind.to_lowercase();
+    let name = if kind == "tfjob" { "tensorflow" } else { kind.trim_end_matches("job") };
+    let container = json!({ "name": name, "image": "x", "env": [{ "name": variable, "value": "1" }] });
     let mut inner = json!({ "spec": { "containers": [container] } });
     for field in template.path.iter().rev() {
         // The replicas of a type stand beside the template.

@@ -2,7 +2,7 @@
 
 use super::{
     jobs::paddle,
-    objects::{PADDLE_JOBS, PODS, SOON, at, condition_of},
+    objects::{PADDLE_JOBS, PODS, PYTORCH_JOBS, SOON, at, condition_of},
     played,
     world::World,
 };
@@ -77,5 +77,43 @@ async fn a_value_of_another_type_in_a_pod_template_is_refused_at_apply_with_its_
     let refused = world.client.request::<Value>(request).await.unwrap_err().to_string();
     for field in ["metadata.annotations", "spec.restartPolicy", "spec.containers[0].env"] {
         assert!(refused.contains(&format!("spec.worker.template.{field}: Invalid value")), "{field}: {refused}");
+    }
+}
+
+// AC-19
+#[tokio::test]
+#[cfg_attr(lacks_cluster, ignore = "needs Go and openssl")]
+async fn a_pod_template_that_the_originals_webhook_refuses_is_refused_at_apply_with_its_field() {
+    let world = World::shared("refused-at-apply").await;
+    let container = |name: &str, image: &str| json!({ "name": name, "image": image });
+    let of = |containers: Value| json!({ "template": { "spec": { "containers": containers } } });
+    let at = "spec.pytorchReplicaSpecs[Master]";
+    let cases = [
+        (json!({}), format!("{at}: Invalid value: must have a template")),
+        (json!({ "template": {} }), format!("{at}.template: Invalid value: spec.containers must have at least one")),
+        (of(json!([])), format!("{at}.template: Invalid value: spec.containers must have at least one container")),
+        (
+            of(json!([container("main", "x")])),
+            format!("{at}.template.spec.containers: Invalid value: must have a container named pytorch"),
+        ),
+        (
+            of(json!([container("pytorch", "x"), { "name": "side" }])),
+            format!("{at}.template.spec.containers: Invalid value: must have an image in each container"),
+        ),
+    ];
+    for (master, expected) in cases {
+        let mut master = master;
+        master["replicas"] = json!(1);
+        let job = json!({ "apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob", "metadata": { "name": "wrong" },
+            "spec": { "pytorchReplicaSpecs": { "Master": master } } });
+        let body = serde_json::to_vec(&job).unwrap();
+        let request = PYTORCH_JOBS.requests("refused-at-apply").create(&PostParams::default(), body).unwrap();
+        let refused = world.client.request::<Value>(request).await.unwrap_err().to_string();
+        // Between both stands the value, as JSON or as its type.
+        let (field, message) = expected.split_once(": Invalid value: ").unwrap();
+        assert!(
+            refused.contains(&format!("{field}: Invalid value")) && refused.contains(message),
+            "{expected}: {refused}"
+        );
     }
 }

@@ -72,14 +72,22 @@ impl Snapshot {
         let Some(_) = self.queue_name() else { return has_workload };
         match self.kind.queueing {
             Queueing::Host => true,
-            Queueing::Kueue => false,
+            // One that it has queued before the setting was made stays so to its end.
+            Queueing::Kueue => has_workload,
             Queueing::Elsewhere => {
                 let is_kueues =
                     || self.job.labels.contains_key(PREBUILT_LABEL) || has_admitted_template(&self.job.spec);
-                let has_begun = || self.has_active_job() || self.pods.iter().any(|pod| !pod.phase.is_terminal());
-                has_workload || !self.suspended_by_user() && !is_kueues() && (self.ledger.queued || !has_begun())
+                has_workload || !self.suspended_by_user() && !is_kueues() && (self.ledger.queued || !self.has_begun())
             }
         }
+    }
+
+    /// Returns whether anything of the job runs, has run, or has failed since it was submitted or resumed.
+    fn has_begun(&self) -> bool {
+        let ledger = &self.ledger;
+        let is_noted = ledger.finished.is_some() || ledger.ending.is_some() || !ledger.succeeded.is_empty();
+        let has_failed = !ledger.failures.is_empty() || !ledger.attempts.is_empty();
+        is_noted || has_failed || !self.pods.is_empty() || self.children.iter().any(|child| child.kind == "Job")
     }
 
     /// Returns why the queue of the job holds it back; `None` for a job that may run, or that is in no queue.
@@ -226,10 +234,16 @@ mod tests {
     }
 
     #[test]
-    fn a_job_that_runs_already_is_not_stopped_for_its_queue_unless_the_host_has_queued_it() {
+    fn a_job_that_has_begun_is_not_stopped_for_its_queue_unless_the_host_has_queued_it() {
         let mut running = queued(Queueing::Elsewhere, &json!({ "spec": {} }));
         running.pods = vec![pod("hamlet-0", "u", PodPhase::Running).into()];
         assert!(!running.is_queued_by_host(false) && running.is_queued_by_host(true));
+        let mut ended = running.clone();
+        ended.pods = vec![pod("hamlet-0", "u", PodPhase::Succeeded).into()];
+        assert!(!ended.is_queued_by_host(false), "it would be run again");
+        ended.pods.clear();
+        ended.ledger.record_success("main", 0);
+        assert!(!ended.is_queued_by_host(false));
         running.ledger.queued = true;
         assert!(running.is_queued_by_host(false), "its Workload is being made anew");
     }

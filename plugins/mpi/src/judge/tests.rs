@@ -398,7 +398,7 @@ fn a_job_runs_again_with_a_launcher_that_began_after_the_loss() {
     let (mut story, _) = one_of_eight_workers_fails("");
     story.pods(8, true);
     let launcher = story.seen.pods.iter_mut().find(|pod| pod.role == launcher::ROLE).unwrap();
-    launcher.containers[0].state = ContainerState::Running(story.seen.now - 1000);
+    launcher.containers[0].state = ContainerState::Running(story.seen.now - 5000);
     assert!(story.judge().order().contains(&"Restarting=True".to_owned()), "it has lost the worker");
     let launcher = story.seen.pods.iter_mut().find(|pod| pod.role == launcher::ROLE).unwrap();
     launcher.containers[0].state = ContainerState::Running(story.seen.now + 1000);
