@@ -121,7 +121,7 @@ fn patches() -> Vec<Sequence> {
 
 fn statuses() -> Vec<Sequence> {
     let paddle = json!({"status": {"phase": "Running", "mode": "PS", "startTime": "2020-02-02T02:02:02Z",
-        "completionTime": "2020-02-02T02:02:02Z", "conditions": [], "troupe": {"a": [1, {"b": "c"}]},
+        "completionTime": "2020-02-02T02:02:02Z", "troupe": {"conditions": [], "a": [1, {"b": "c"}]},
         "worker": {"running": 1, "refs": [{}]}}});
     let mpi = |status: &str| {
         json!({"status": {"conditions": [{"type": "Running", "status": status, "reason": "x", "message": "y"}],
