@@ -281,7 +281,10 @@ pub mod troupe {
                 /// The host: it makes a Workload of the plan's roles, keeps the job without pods until that is admitted, as if the job
                 /// were suspended, and does so again when it is evicted.
                 Host,
-                /// The queue's own controller, which knows the kind and its switch `suspend`.
+                /// The queue's own controller, which knows the kind and its switch `suspend`. A job of a queue that its user has not
+                /// suspended, and that this controller has not marked as admitted, is queued by the host: the controller may have the kind
+                /// switched off. A setting whose schema says `"x-troupe-queueing": true`, an object of `auto` (this), `host` or `kueue` by
+                /// kind, changes it.
                 Elsewhere,
             }
             impl ::core::fmt::Debug for Queueing {
@@ -617,7 +620,9 @@ pub mod troupe {
                 /// The host makes the pods itself.
                 Pods,
                 /// One batch/v1 Job makes one pod. The JSON is the Job without name, namespace, owner, `spec.template` and
-                /// `spec.suspend`, for example `{"metadata":{"labels":{"app":"x"}},"spec":{"backoffLimit":3}}`.
+                /// `spec.suspend`, for example `{"metadata":{"labels":{"app":"x"}},"spec":{"backoffLimit":3}}`. It is made once the job is
+                /// not suspended. Its `backoffLimit`, `activeDeadlineSeconds` and `ttlSecondsAfterFinished` follow the plan while it runs,
+                /// where `child-kind.keep` names all three of them (`/spec/backoffLimit`, ...); the rest stays as it was made.
                 Job(Json),
             }
             impl ::core::fmt::Debug for Backing {
@@ -733,7 +738,8 @@ pub mod troupe {
             #[repr(u8)]
             #[derive(Clone, Copy, Eq, Ord, PartialEq, PartialOrd)]
             pub enum Success {
-                /// The replica's work is done: the host remembers it and never makes the replica again.
+                /// The replica's work is done: the host remembers it and never makes the replica again, unless its role starts again or the
+                /// job begins anew (`policy.clean-on-suspend`).
                 Final,
                 /// No more than that its pod has ended: when the pod goes, the replica is made again (a worker that serves a launcher).
                 Momentary,
@@ -880,7 +886,7 @@ pub mod troupe {
             #[repr(u8)]
             #[derive(Clone, Copy, Eq, Ord, PartialEq, PartialOrd)]
             pub enum Deletion {
-                /// No: somebody else ended it.
+                /// No: somebody else ended it. Nor has it succeeded if it ran when it was deleted, and ends with 0.
                 Uncounted,
                 /// If it fails while it is being deleted.
                 WhenFailed,
@@ -1391,7 +1397,8 @@ pub mod troupe {
                 pub clean_on_success: Clean,
                 /// A Job behind a role that still runs is suspended at the same time, unless this is `keep`.
                 pub clean_on_failure: Clean,
-                /// A job that its queue holds back keeps no pod, whatever stands here.
+                /// A job that its queue holds back keeps no pod, whatever stands here. With `all` a resumed job begins anew: the successes
+                /// of its replicas are forgotten.
                 pub clean_on_suspend: Clean,
                 /// None: the job stays until somebody deletes it.
                 pub ttl: ::core::option::Option<Ttl>,
@@ -1527,7 +1534,7 @@ pub mod troupe {
             #[repr(u8)]
             #[derive(Clone, Copy, Eq, Ord, PartialEq, PartialOrd)]
             pub enum Replacement {
-                /// It has not failed, or no rule is about it.
+                /// It has not failed, or no rule is about it. If it has succeeded, its success counts.
                 None,
                 /// It has failed, and is counted with the status of this verdict: what is said about it, such as an event, is said once.
                 Due,
