@@ -7,6 +7,7 @@ use super::{
 };
 use crate::manifest;
 use anyhow::{Context, ensure};
+use decide::plan::JobKind;
 use sandbox::{Plugins, source};
 use serde_json::{Value, json};
 use std::{
@@ -21,6 +22,7 @@ pub struct Guest {
     manifest: Value,
     /// Where the spec says that the job is suspended.
     suspend: Option<String>,
+    digest: String,
 }
 
 /// The built-in plugins with these, and the jobs of these manifests, which have to end well when all their pods do.
@@ -41,17 +43,19 @@ pub fn invited(components: &[(String, Vec<u8>)], manifests: &[PathBuf]) -> anyho
 }
 
 fn guests_in(file: &Path, layout: &Layout, plugins: &Plugins) -> anyhow::Result<Vec<Guest>> {
-    let kinds = plugins.kinds();
+    let frameworks = plugins.frameworks();
     let guest = |manifest: Value| {
-        let kind =
-            kinds.iter().find(|kind| manifest["kind"] == kind.kind && manifest["apiVersion"] == kind.api_version());
-        let kind = kind.with_context(|| format!("{}: no plugin serves the kind of a job in it", file.display()))?;
+        let mut kinds = frameworks.iter().flat_map(|(of, digest)| of.kinds.iter().map(move |kind| (kind, digest)));
+        let is_of = |kind: &JobKind| manifest["kind"] == kind.kind && manifest["apiVersion"] == kind.api_version();
+        let kind = kinds.find(|(kind, _)| is_of(kind));
+        let (kind, digest) =
+            kind.with_context(|| format!("{}: no plugin serves the kind of a job in it", file.display()))?;
         ensure!(
             manifest["metadata"]["name"].as_str().is_some_and(|name| name.len() <= 40),
             "{}: a job of a campaign has a name of at most 40 characters",
             file.display()
         );
-        Ok(Guest { suspend: kind.suspend.clone(), manifest })
+        Ok(Guest { suspend: kind.suspend.clone(), manifest, digest: digest.to_string() })
     };
     manifest::read(file, layout)?.into_iter().map(guest).collect()
 }
@@ -60,6 +64,11 @@ impl Guest {
     /// The kind of the job.
     pub(super) fn kind(&self) -> &str {
         self.manifest["kind"].as_str().unwrap_or_default()
+    }
+
+    /// The digest of the component that plans the job.
+    pub(super) fn digest(&self) -> &str {
+        &self.digest
     }
 
     /// A copy of the job, and how its pods live unless its manifest says so: some time each, and well where `sound` says so.

@@ -73,6 +73,11 @@ impl Invariants {
         guests: &[Guest],
         clocks_are_right: bool,
     ) -> Self {
+        // Nobody delivers the plugins of guests: they are accepted from the start.
+        let digests = deliveries.map(Deliveries::digests);
+        let planners: Option<BTreeSet<_>> = digests
+            .clone()
+            .map(|all| all.into_iter().chain(guests.iter().map(|guest| guest.digest().to_owned())).collect());
         let guests: BTreeSet<String> = guests.iter().map(|guest| guest.kind().to_owned()).collect();
         let found = Arc::new(Mutex::new(Vec::new()));
         let keep = found.clone();
@@ -84,7 +89,6 @@ impl Invariants {
         sim.on_delivery(move |delivery| note.lock().note(delivery));
         let mut succeeded = Succeeded::default();
         let mut together = Together::default();
-        let digests = deliveries.map(Deliveries::digests);
         let migrates = deliveries.is_some_and(|deliveries| deliveries.migrates);
         let made_again: Arc<Mutex<Vec<MadeAgain>>> = Arc::default();
         let again_made = made_again.clone();
@@ -99,7 +103,6 @@ impl Invariants {
             let rerun = not_run_again(write, view, life.load(Ordering::Relaxed), &mut made);
             again_made.lock().extend(rerun);
             let beside = no_job_beside_pods_of_another(write, view, &mut gone, &shown);
-            // Nobody delivers the plugins of guests.
             let is_ours = !guests.contains::<str>(&write.kind);
             let checks = [
                 one_live_pod_an_index(write, view, &guests),
@@ -112,7 +115,7 @@ impl Invariants {
                 again,
                 beside,
                 together.fails_in_vain(write).filter(|_| is_ours),
-                digests.as_ref().filter(|_| is_ours).and_then(|digests| planner_is_sound(write, digests, migrates)),
+                planners.as_ref().and_then(|digests| planner_is_sound(write, digests, migrates)),
                 digests.as_ref().and_then(|digests| plugin_serves(write, digests)),
             ];
             let mut found = keep.lock();
