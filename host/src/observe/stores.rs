@@ -338,6 +338,8 @@ impl Stores {
     pub(crate) fn replace(&self, watch: WatchId, objects: Vec<Object>, version: u64) -> BTreeSet<JobKey> {
         let mut inner = self.inner.lock();
         let mut concerned = BTreeSet::new();
+        let known = |object: Object| inner.cache.with_what_is_known(watch, &object).unwrap_or(object);
+        let objects: Vec<_> = objects.into_iter().map(known).collect();
         let Some(old) = inner.cache.table(watch) else { return concerned };
         for object in &objects {
             let here = (object.namespace.clone(), object.name.clone());

@@ -487,14 +487,23 @@ fn a_pod_that_was_deleted_while_it_ran_is_known_as_such_to_its_end() {
     let drained = [("Running", None), ("Running", Some(30)), ("Succeeded", Some(30)), ("Succeeded", Some(0))];
     let collected = [("Running", None), ("Succeeded", None), ("Succeeded", Some(0))];
     for (story, is_stopped) in [(&drained[..], true), (&collected[..], false)] {
-        let shown = Shown::nothing();
-        shown.has("Tale", &tale("u", 2));
-        for (phase, grace) in story {
-            shown.has("Pod", &state(phase, *grace));
+        for last_is_listed in [false, true] {
+            let shown = Shown::nothing();
+            shown.has("Tale", &tale("u", 2));
+            let ((phase, grace), before) = story.split_last().unwrap();
+            for (phase, grace) in before {
+                shown.has("Pod", &state(phase, *grace));
+            }
+            let last = state(phase, *grace);
+            if last_is_listed {
+                shown.lists("Pod", std::slice::from_ref(&last), 4)
+            } else {
+                shown.has("Pod", &last)
+            };
+            assert_eq!(shown.snapshot().pods[0].stopped, is_stopped, "listed: {last_is_listed}");
+            shown.lacks("Pod", &last);
+            assert_eq!(shown.snapshot().pods[0].stopped, is_stopped, "as a tombstone, listed: {last_is_listed}");
         }
-        assert_eq!(shown.snapshot().pods[0].stopped, is_stopped);
-        shown.lacks("Pod", &state("Succeeded", Some(0)));
-        assert_eq!(shown.snapshot().pods[0].stopped, is_stopped, "as a tombstone");
     }
 }
 
