@@ -45,28 +45,26 @@ pub(crate) fn record(snapshot: &Snapshot, plan: &Plan, ledger: &mut Ledger) {
 
 /// Returns how many pods that have not ended were created from an older template, in words, those of Jobs among them.
 pub(crate) fn message(standing: &Standing<'_>) -> Option<String> {
+    let Standing { snapshot, plan, .. } = standing;
+    let of_replicas = standing.replicas.iter().filter_map(|replica| Some((replica.place, &**replica.pod?)));
+    let behind = |place: usize| snapshot.job_behind(&plan.roles[place]);
+    let of_jobs = (0..plan.roles.len()).filter_map(|place| Some((place, behind(place)?))).flat_map(|(place, job)| {
+        let pods = snapshot.pods.iter().filter(|pod| pod.owner_uid == job.uid);
+        pods.map(move |pod| (place, &**pod))
+    });
     // By place of the role: pods that have not ended, and the outdated ones of them.
     let mut counts: BTreeMap<usize, (usize, usize)> = BTreeMap::new();
-    for (replica, pod) in standing.replicas.iter().filter_map(|replica| Some((replica, replica.pod?))) {
-        if !pod.terminating && !pod.phase.is_terminal() {
-            let (live, old) = counts.entry(replica.place).or_default();
-            *live += 1;
-            *old += usize::from(is_outdated(standing.snapshot, replica.role, pod));
-        }
+    for (place, pod) in of_replicas.chain(of_jobs).filter(|(_, pod)| !pod.terminating && !pod.phase.is_terminal()) {
+        let (live, old) = counts.entry(place).or_default();
+        *live += 1;
+        *old += usize::from(is_outdated(snapshot, &plan.roles[place], pod));
     }
-    let mut jobs = vec![];
-    for (place, role) in standing.plan.roles.iter().enumerate() {
-        let Some(job) = standing.snapshot.job_behind(role) else { continue };
-        let of_job = standing.snapshot.pods.iter().filter(|pod| pod.owner_uid == job.uid);
-        let live = of_job.filter(|pod| !pod.terminating && !pod.phase.is_terminal());
-        let old: Vec<_> = live.map(|pod| is_outdated(standing.snapshot, role, pod)).collect();
-        counts.insert(place, (old.len(), old.iter().filter(|is_old| **is_old).count()));
-        jobs.extend(old.contains(&true).then(|| object("Job", &job.name)));
-    }
-    let outdated = counts.into_iter().filter(|(_, (_, old))| *old > 0);
-    let name = |place: usize| &standing.plan.roles[place].name;
-    let parts: Vec<_> =
-        outdated.map(|(place, (live, old))| format!("{old} of {live} pods of role {}", name(place))).collect();
+    counts.retain(|_, (_, old)| *old > 0);
+    let jobs: Vec<_> = counts.keys().filter_map(|place| Some(object("Job", &behind(*place)?.name))).collect();
+    let parts: Vec<_> = counts
+        .iter()
+        .map(|(place, (live, old))| format!("{old} of {live} pods of role {}", plan.roles[*place].name))
+        .collect();
     (!parts.is_empty()).then(|| {
         let then = match jobs.as_slice() {
             [] => "a pod that is deleted is created from the new one".to_owned(),

@@ -27,7 +27,18 @@ pub fn current_true(status: &Value, kind: Condition) -> Option<&Value> {
 
 /// Returns all conditions of a job, those of the host first, then those of its framework.
 pub fn all(status: &Value) -> impl Iterator<Item = &Value> {
-    of_host(status).chain(listed(&status["conditions"]).filter(|condition| !is_of_earlier_host(condition)))
+    of_host(status).chain(of_framework(status))
+}
+
+/// Returns the conditions of a job's framework.
+pub fn of_framework(status: &Value) -> impl DoubleEndedIterator<Item = &Value> {
+    listed(&status["conditions"]).filter(|condition| !is_of_earlier_host(condition))
+}
+
+/// Returns the last condition of a job's framework that is True: its state, where it has no phase.
+#[must_use]
+pub fn last_true_of_framework(status: &Value) -> Option<&Value> {
+    of_framework(status).rfind(|condition| condition["status"] == "True")
 }
 
 /// Returns the host's conditions. Those of an earlier build stand among the framework's until the job is written again.
@@ -36,7 +47,7 @@ fn of_host(status: &Value) -> impl Iterator<Item = &Value> {
     listed(&status["troupe"]["conditions"]).chain(earlier)
 }
 
-fn listed(conditions: &Value) -> impl Iterator<Item = &Value> {
+fn listed(conditions: &Value) -> impl DoubleEndedIterator<Item = &Value> {
     conditions.as_array().into_iter().flatten()
 }
 

@@ -2,9 +2,8 @@
 
 mod queue;
 
-pub(crate) use queue::flavors;
-pub(crate) use queue::is_admitted;
 pub use queue::{Hold, QUEUE_LABEL, Queue};
+pub(crate) use queue::{any_object, flavors, is_admitted};
 
 use crate::{
     digest::{Digest, or_empty},

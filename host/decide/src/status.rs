@@ -8,7 +8,7 @@ use crate::{
     contest,
     decision::{Applied, Decision, HostCondition, Report, Wake},
     ledger::Ledger,
-    own_conditions::{self, Own, current, is_of_earlier_host, names_an_object},
+    own_conditions::{self, Own, current, last_true_of_framework, names_an_object},
     plan::Event,
     waiting::Waiting,
 };
@@ -170,26 +170,25 @@ pub fn waiting<'a>(decision: &'a Decision, applied: &'a Applied) -> Option<&'a W
 /// Returns a status without the host's additions, and without those that an earlier version put elsewhere.
 #[must_use]
 pub fn of_framework(status: &Value) -> Value {
-    let mut status = status.clone();
-    if let Some(fields) = status.as_object_mut() {
-        fields.remove("troupe");
-        if let Some(Value::Array(conditions)) = fields.get_mut("conditions") {
-            let before = conditions.len();
-            conditions.retain(|condition| !is_of_earlier_host(condition));
-            if conditions.is_empty() && before > 0 {
-                fields.remove("conditions");
+    let Some(fields) = status.as_object() else { return status.clone() };
+    // The ledger is not copied: it grows with the job.
+    let kept = fields.iter().filter(|(name, _)| *name != "troupe").filter_map(|(name, value)| {
+        let value = match value.as_array() {
+            Some(all) if name == "conditions" && !all.is_empty() => {
+                let theirs: Vec<_> = own_conditions::of_framework(status).cloned().collect();
+                (!theirs.is_empty()).then(|| theirs.into())?
             }
-        }
-    }
-    status
+            _ => value.clone(),
+        };
+        Some((name.clone(), value))
+    });
+    Value::Object(kept.collect())
 }
 
 /// Returns the status as one word: its phase, or the framework's last condition that is True, or the headline.
 #[must_use]
 pub fn step(status: &Value) -> Option<&str> {
-    let conditions = status["conditions"].as_array();
-    let is_so = |condition: &&Value| condition["status"] == "True" && !is_of_earlier_host(condition);
-    let of_conditions = || conditions?.iter().rfind(is_so)?["type"].as_str();
+    let of_conditions = || last_true_of_framework(status)?["type"].as_str();
     let headline = || status["troupe"]["headline"].as_str().filter(|headline| !headline.is_empty());
     status["phase"].as_str().or_else(of_conditions).or_else(headline)
 }

@@ -3,9 +3,9 @@
 use crate::{
     blocker,
     condition::Condition,
-    own_conditions::current_true,
+    own_conditions::{current_true, last_true_of_framework},
     snapshot::Pod,
-    status::{of_framework, step},
+    status::step,
     waiting::Waiting,
 };
 use serde_json::Value;
@@ -30,9 +30,8 @@ pub fn why(status: &Value) -> Option<String> {
 fn failed(status: &Value) -> Option<String> {
     let is_failed = status.pointer("/troupe/finished/outcome").is_some_and(|outcome| outcome == "failed");
     let in_its_words = || {
-        let status = of_framework(status);
-        let last = status["conditions"].as_array()?.iter().rfind(|it| it["status"] == "True")?;
-        last["message"].as_str().filter(|message| !message.is_empty()).map(str::to_owned)
+        let message = last_true_of_framework(status)?["message"].as_str();
+        message.filter(|message| !message.is_empty()).map(str::to_owned)
     };
     first_failure(status).or_else(|| is_failed.then(in_its_words).flatten())
 }

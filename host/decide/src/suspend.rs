@@ -18,15 +18,16 @@ pub(crate) fn suspend(standing: &Standing<'_>) -> Vec<Action> {
         return vec![];
     }
     let job_name = &snapshot.job.name;
+    let begins_anew = begins_anew(snapshot, plan);
     let recorded = |pod: &Pod| {
         let place = names::role_of_pod(plan, job_name, &pod.name);
         place.and_then(|(role, index)| Some((plan.roles.get(role)?, index))).is_none_or(|(role, index)| {
-            let is_kept = role.wants(index) && role.success != Success::Momentary && !begins_anew(snapshot, plan);
+            let is_kept = role.wants(index) && role.success != Success::Momentary && !begins_anew;
             !is_kept || snapshot.ledger.has_succeeded(&role.name, index) || attempts::is_old(snapshot, role, pod)
         })
     };
     // First the ledger forgets the successes: after a resumption in between, the others would wait for what is not made again.
-    let is_remembered = begins_anew(snapshot, plan) && !snapshot.ledger.succeeded.is_empty();
+    let is_remembered = begins_anew && !snapshot.ledger.succeeded.is_empty();
     // A pod that ended for the queue's sake says nothing of its replica, which is made again.
     let clean = if snapshot.suspended_by_user() { plan.policy.clean_on_suspend } else { Clean::All };
     let pods = snapshot

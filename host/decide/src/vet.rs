@@ -162,10 +162,10 @@ fn vet_role(descriptor: &Descriptor, job: &Job, plan: &Plan, role: &Role, subjec
         Backing::Job(_) if role.replicas != 1 => Err(Flaw::JobReplicas { replicas: role.replicas }.into()),
         Backing::Job(_) => {
             kept(descriptor, "Job", "/spec/suspend")?;
-            let of_limits = || LIMITS.map(|field| kept(descriptor, "Job", &format!("/spec/{field}")));
+            let of_limits = LIMITS.map(|field| kept(descriptor, "Job", &format!("/spec/{field}")));
             // What is kept in part would be patched for ever.
-            if of_limits().iter().any(Result::is_ok) {
-                of_limits().into_iter().collect::<Result<(), _>>()?;
+            if of_limits.iter().any(Result::is_ok) {
+                of_limits.into_iter().collect::<Result<(), _>>()?;
             }
             Ok(())
         }

@@ -17,7 +17,7 @@ pub use users::job_roles;
 use decide::{
     gang,
     grants::{Grants, Need},
-    plan::{ChildKind, Descriptor, JobKind, OwnedBy, Queueing, group},
+    plan::{ChildKind, Descriptor, JobKind, OwnedBy, group},
     vet,
     workload::{CLASSES, WORKLOADS},
 };
@@ -210,10 +210,7 @@ fn of_plugin(Plugin { descriptor, grants }: &Plugin) -> Vec<Value> {
         // What the scheduler of a gang says in events alone.
         rules.push(rule("", "events", &["list", "watch"]));
     }
-    let has_pods = descriptor.children.iter().any(|child| child.id() == "Pod");
-    let is_queued =
-        |kind: &JobKind| kind.queueing == Queueing::Host || kind.queueing == Queueing::Elsewhere && has_pods;
-    if descriptor.kinds.iter().any(is_queued) {
+    if descriptor.may_be_queued_by_host() {
         rules.extend(of_queues());
     }
     rules

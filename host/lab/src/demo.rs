@@ -6,7 +6,12 @@ mod timeline;
 use crate::{campaign, children::serve_children, manifest};
 use admin::{Access, telemetry};
 use anyhow::{Context, bail};
-use decide::{Snapshot, condition::Condition, decide, own_conditions::current_true};
+use decide::{
+    Snapshot,
+    condition::Condition,
+    decide,
+    own_conditions::{current_true, last_true_of_framework},
+};
 use sandbox::{Executor, LARGEST_COMPONENT, Limits, Plugins};
 use serde_json::{Value, json};
 use sim::{RequestRecord, Sim};
@@ -261,8 +266,7 @@ impl Shown {
         match status["troupe"]["finished"]["outcome"].as_str()? {
             "succeeded" => Some(End::Succeeded),
             _ => {
-                let mut conditions = status["conditions"].as_array().into_iter().flatten();
-                let why = conditions.rfind(|c| c["status"] == "True").and_then(|c| c["message"].as_str());
+                let why = last_true_of_framework(&status).and_then(|it| it["message"].as_str());
                 Some(End::Failed(why.map_or_else(|| self.failed_pod(job), ToOwned::to_owned)))
             }
         }

@@ -11,7 +11,7 @@ use crate::{
 use decide::{
     Digest, RecordedDigest,
     ledger::{Finished, Ledger},
-    plan::{ChildKind, Descriptor, Fault, JobKind, OwnedBy, Queueing},
+    plan::{ChildKind, Descriptor, Fault, JobKind, OwnedBy},
     snapshot::Job,
     workload::{CLASSES, Class, WORKLOADS},
 };
@@ -413,14 +413,16 @@ impl Layout {
     pub(crate) fn tables_of(&self, kind: &GroupKind, digest: Option<&Digest>) -> Vec<WatchId> {
         let Some(descriptor) = self.framework(kind, digest) else { return vec![] };
         let children = descriptor.children.iter().filter_map(|child| self.find(&watch_of(child)));
-        let is_queued = is_queued(descriptor);
+        let is_queued = descriptor.may_be_queued_by_host();
         let queues = QUEUES.iter().filter(|_| is_queued).filter_map(|watch| self.find(watch));
         self.jobs_of(kind).into_iter().chain(children).chain(queues).collect()
     }
 
     /// Returns the watch of Workloads, if the host may make those of this kind where this digest plans the jobs.
     pub(crate) fn workloads_of(&self, kind: &GroupKind, digest: Option<&Digest>) -> Option<WatchId> {
-        self.framework(kind, digest).filter(|framework| is_queued(framework)).and_then(|_| self.find(QUEUES.first()?))
+        self.framework(kind, digest)
+            .filter(|framework| framework.may_be_queued_by_host())
+            .and_then(|_| self.find(QUEUES.first()?))
     }
 
     /// Returns the table of the jobs of a kind.
@@ -456,18 +458,9 @@ fn watch_of(child: &ChildKind) -> WatchSpec {
 
 /// Returns the watches that the children of a framework's jobs need, and their queues.
 fn watches_for(descriptor: &Descriptor) -> Vec<WatchSpec> {
-    let is_queued = is_queued(descriptor);
+    let is_queued = descriptor.may_be_queued_by_host();
     let queues = QUEUES.iter().filter(|_| is_queued).cloned();
     descriptor.children.iter().map(watch_of).chain(queues).collect()
-}
-
-/// Returns whether the host may queue jobs of this framework, which have pods then.
-fn is_queued(descriptor: &Descriptor) -> bool {
-    let has_pods = descriptor.children.iter().any(|child| child.kind == "Pod");
-    descriptor
-        .kinds
-        .iter()
-        .any(|kind| kind.queueing == Queueing::Host || kind.queueing == Queueing::Elsewhere && has_pods)
 }
 
 /// The watches of queues: Workloads first.

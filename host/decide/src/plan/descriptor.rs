@@ -89,6 +89,20 @@ pub enum Queueing {
     Kueue,
 }
 
+impl Descriptor {
+    /// Returns whether the host may queue jobs of this framework: it makes their Workloads, or may where the queue's own
+    /// controller does not act on them. Jobs without pods have nothing to queue there.
+    #[must_use]
+    pub fn may_be_queued_by_host(&self) -> bool {
+        let has_pods = self.children.iter().any(|child| child.id() == "Pod");
+        self.kinds.iter().any(|kind| match kind.queueing {
+            Queueing::Host => true,
+            Queueing::Elsewhere => has_pods,
+            Queueing::Kueue => false,
+        })
+    }
+}
+
 impl JobKind {
     /// Returns whether both are the same kind of job, in any version.
     #[must_use]

@@ -4,7 +4,7 @@
 use crate::{
     Snapshot,
     plan::{Plan, Role, Series},
-    snapshot::{QUEUE_LABEL, is_admitted},
+    snapshot::{QUEUE_LABEL, any_object, is_admitted},
 };
 use serde_json::Value;
 
@@ -42,7 +42,7 @@ fn in_roles(snapshot: &Snapshot, plan: &Plan) -> Option<String> {
 fn in_series(snapshot: &Snapshot, series: &Series) -> Option<String> {
     let template = snapshot.job.spec.pointer(&series.template_at)?;
     let labels = format!("spec{}.metadata.labels", series.template_at.replace('/', "."));
-    if has_pods_that_queue_alone(&template["spec"]) {
+    if any_object(&template["spec"], queues_alone) {
         return Some(format!(
             "the label {QUEUE_LABEL} is on a pod template of the {}s, where it queues at most each pod by itself; put it \
              in {labels}, and take it from there",
@@ -57,14 +57,6 @@ fn in_series(snapshot: &Snapshot, series: &Series) -> Option<String> {
             series.kind
         )
     })
-}
-
-fn has_pods_that_queue_alone(value: &Value) -> bool {
-    match value {
-        Value::Object(fields) => queues_alone(value) || fields.values().any(has_pods_that_queue_alone),
-        Value::Array(items) => items.iter().any(has_pods_that_queue_alone),
-        _ => false,
-    }
 }
 
 /// Returns whether each pod of this template is queued by itself. Kueue puts the label on the templates of a job that it admits

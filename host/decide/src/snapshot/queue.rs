@@ -75,9 +75,11 @@ impl Snapshot {
             // One that it has queued before the setting was made stays so to its end.
             Queueing::Kueue => has_workload,
             Queueing::Elsewhere => {
+                let may_be_held = !self.suspended_by_user() && (self.ledger.queued || !self.has_begun());
+                // The walk of the spec comes last: this is asked in each pass.
                 let is_kueues =
-                    || self.job.labels.contains_key(PREBUILT_LABEL) || has_admitted_template(&self.job.spec);
-                has_workload || !self.suspended_by_user() && !is_kueues() && (self.ledger.queued || !self.has_begun())
+                    || self.job.labels.contains_key(PREBUILT_LABEL) || any_object(&self.job.spec, is_admitted);
+                has_workload || may_be_held && !is_kueues()
             }
         }
     }
@@ -176,13 +178,11 @@ impl Queue {
     }
 }
 
-/// Returns whether a pod template in this spec has the mark of a job that Kueue has admitted.
-fn has_admitted_template(value: &Value) -> bool {
+/// Returns whether this holds for the value or for an object in it, such as a template of pods in the spec of a job.
+pub(crate) fn any_object(value: &Value, holds: fn(&Value) -> bool) -> bool {
     match value {
-        Value::Object(fields) => {
-            is_admitted(value) || fields.iter().any(|(name, inner)| name != "metadata" && has_admitted_template(inner))
-        }
-        Value::Array(items) => items.iter().any(has_admitted_template),
+        Value::Object(fields) => holds(value) || fields.values().any(|inner| any_object(inner, holds)),
+        Value::Array(items) => items.iter().any(|inner| any_object(inner, holds)),
         _ => false,
     }
 }
