@@ -32,7 +32,8 @@ pub(crate) fn judge(job: &MpiJob, seen: &Observation, outlook: &Outlook) -> Verd
     let ended = |at: Option<&str>| at.and_then(parse_rfc3339);
     status.apply_launcher(&launcher, |at| Loss::of(job, &validate(job).ok()?, seen, (ended(at), lost.as_deref())));
     status.fail_if_evicted(&workers, outlook);
-    status.set_restarting(job, &workers, seen, outlook);
+    status.report_failed_workers(job, &workers, seen, outlook);
+    status.set_restarting(&workers, seen, outlook);
     status.tell_of_ended_worker(&workers, &published_counts(&previous), seen);
     status.set_running(job, &workers, seen, outlook);
     status.verdict(&counts(&launcher, &workers, seen, &previous))
@@ -134,18 +135,15 @@ impl Status {
     fn lost_one(&self, seen: &Observation) -> Option<String> {
         let restarting = self.conditions.get(RESTARTING).filter(|condition| condition.status == "True")?;
         let since = restarting.last_transition_time.as_deref().and_then(parse_rfc3339)?;
-        let newest = seen.pods_of(launcher::ROLE).max_by_key(|pod| pod.created);
-        newest.is_none_or(|pod| ran_at(pod, since)).then(|| restarting.message.clone().unwrap_or_default())
+        launcher::newest(seen)
+            .is_none_or(|pod| ran_at(pod, since))
+            .then(|| restarting.message.clone().unwrap_or_default())
     }
 
-    /// Sets Restarting when a worker of a running job is lost, which is made again, and fails a job that loses too many. Better:
-    /// the original makes no failed worker again, so that a launcher that is tried again fails, too.
-    fn set_restarting(&mut self, job: &MpiJob, workers: &Workers, seen: &Observation, outlook: &Outlook) {
-        if outlook.suspended {
-            self.conditions.remove(RESTARTING);
-            return;
-        }
-        if self.conditions.finished() {
+    /// Emits an event for each failed worker that is made again, and fails a job that loses too many. Better: the original makes
+    /// no failed worker again, so that a launcher that is tried again fails, too.
+    fn report_failed_workers(&mut self, job: &MpiJob, workers: &Workers, seen: &Observation, outlook: &Outlook) {
+        if outlook.suspended || self.conditions.finished() {
             return;
         }
         for (name, _) in &workers.replaced {
@@ -159,6 +157,16 @@ impl Status {
         if i64::from(failures) > i64::from(limit) && !is_done && !lost::is_elastic(job) {
             let message = format!("{failures} pods of workers have failed, more than the backoffLimit of {limit}");
             self.fail(lost::REASON, &message);
+        }
+    }
+
+    /// Sets Restarting when a worker of a running job is lost, which is made again.
+    fn set_restarting(&mut self, workers: &Workers, seen: &Observation, outlook: &Outlook) {
+        if outlook.suspended {
+            self.conditions.remove(RESTARTING);
+            return;
+        }
+        if self.conditions.finished() {
             return;
         }
         // Before all have run together the launcher may wait for them by itself. What was deleted before the resumption is of the
@@ -168,7 +176,7 @@ impl Status {
         let gone = workers.going.iter().filter(|(_, created, _)| *created >= begun);
         let gone = gone.filter_map(|(name, _, ended)| Some((name, (*ended)?)));
         let failed = workers.replaced.iter().map(|(name, ended)| (name, ended.unwrap_or(seen.now)));
-        let newest = seen.pods_of(launcher::ROLE).max_by_key(|pod| pod.created);
+        let newest = launcher::newest(seen);
         let mut lost = failed.chain(gone).filter(|(_, at)| newest.is_some_and(|pod| ran_at(pod, *at)));
         if let Some((name, at)) = lost.next()
             && has_run

@@ -83,6 +83,11 @@ impl Launcher {
     }
 }
 
+/// Returns the newest pod of the launcher.
+pub(crate) fn newest(seen: &Observation) -> Option<&PodRow> {
+    seen.pods_of(ROLE).max_by_key(|pod| pod.created)
+}
+
 /// Returns when the program of a launcher's pod began, as far as the pod says: a kubelet may have started it again in place.
 pub(crate) fn begun(pod: &PodRow) -> u64 {
     match pod.containers.iter().find(|row| !row.init).map(|row| &row.state) {

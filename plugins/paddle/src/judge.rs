@@ -4,7 +4,7 @@ use crate::{Job, env, spec::Role};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use troupe_plugin::{
-    ObservationExt, PodExt, PodTemplate, UserTemplate, ends_for_good, json_text, rfc3339,
+    ObservationExt, PodExt, PodTemplate, ends_for_good, json_text, rfc3339,
     types::{Observation, Outcome, Outlook, PodPhase, PodRow, Replacement, Verdict},
 };
 
@@ -208,26 +208,15 @@ impl Counts {
 
 /// Returns whether the first container, which runs the program, has ended with 0 for good, beside others that go on or fail.
 fn has_done_its_work(job: &Job, role: &Role<'_>, pod: &PodRow) -> bool {
-    #[derive(Deserialize)]
-    struct Template {
-        spec: Containers,
-    }
-    #[derive(Deserialize)]
-    struct Containers {
-        containers: Vec<Named>,
-    }
-    #[derive(Deserialize)]
-    struct Named {
-        name: String,
-    }
-    if pod.is_disrupted() || pod.containers.iter().filter(|row| !row.init).count() < 2 {
+    let has_ended_well = |name: &str| pod.exit_code(name) == Some(0);
+    let is_alone = pod.containers.iter().filter(|row| !row.init).count() < 2;
+    // The template is read for few pods.
+    if is_alone || pod.is_disrupted() || !pod.containers.iter().any(|row| has_ended_well(&row.name)) {
         return false;
     }
-    let template = role.spec.template.as_ref();
-    let named: Option<Template> = template.and_then(UserTemplate::read);
-    let Some(first) = named.as_ref().and_then(|it| it.spec.containers.first()) else { return false };
-    let Ok(template) = PodTemplate::from_user(template, "") else { return false };
-    pod.exit_code(&first.name) == Some(0) && ends_for_good(0, &env::restart_policy(job, role, &template))
+    let Ok(mut template) = PodTemplate::from_user(role.spec.template.as_ref(), "") else { return false };
+    template.first_container().name().is_some_and(|name| has_ended_well(&name))
+        && ends_for_good(0, &env::restart_policy(job, role, &template))
 }
 
 #[cfg(test)]

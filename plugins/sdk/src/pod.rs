@@ -182,6 +182,12 @@ struct ObjectFieldSelector<'a> {
 }
 
 impl<'a> Container<'_, 'a> {
+    /// Returns the container's name. None if it is absent, null or no text.
+    #[must_use]
+    pub fn name(&self) -> Option<Cow<'a, str>> {
+        self.user.get("name")
+    }
+
     /// Returns the user's `resources` as JSON, without those that belong to one container: devices, huge pages and claims.
     /// None if nothing is left.
     pub(crate) fn shared_resources(&self) -> Option<Cow<'a, str>> {
