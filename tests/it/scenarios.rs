@@ -8,9 +8,12 @@ mod corrections;
 mod plugin_test;
 mod tools;
 
-use lab::scenario::{self, Outcome, Shorthand};
+use lab::scenario::{self, Outcome, Shorthand, Written};
 use sandbox::{Executor, Plugins};
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    sync::LazyLock,
+};
 
 /// The folder of all scenario files.
 pub(crate) fn folder() -> PathBuf {
@@ -20,6 +23,21 @@ pub(crate) fn folder() -> PathBuf {
 /// Every scenario file, in order.
 pub(crate) fn files() -> Vec<PathBuf> {
     scenario::files(&folder()).unwrap()
+}
+
+/// What the host writes in each scenario, which is replayed once for all tests that look at it.
+fn written() -> &'static [(PathBuf, Written)] {
+    static ALL: LazyLock<Vec<(PathBuf, Written)>> = LazyLock::new(|| {
+        let plugins = Plugins::builtin(Executor::Inline).unwrap();
+        let shorthand = Shorthand::of_folder(&folder()).unwrap();
+        let of_file = |file: PathBuf| {
+            let text = scenario::text(&file).unwrap();
+            let written = scenario::written(&text, plugins.fork(), &shorthand).unwrap();
+            (file, written)
+        };
+        files().into_iter().map(of_file).collect()
+    });
+    &ALL
 }
 
 #[test]

@@ -1,9 +1,7 @@
 //! What holds for the pods of every kind, over all objects that the host creates in every scenario: the table of
 //! `plugins/README.md`, each row of which one plugin once had right and another one wrong.
 
-use super::{files, folder};
-use lab::scenario::{self, Shorthand};
-use sandbox::{Executor, Plugins};
+use super::{folder, written};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -62,16 +60,13 @@ fn pod_spec(object: &Value) -> Option<&Value> {
 
 #[test]
 fn every_kind_has_the_corrections_that_hold_for_all() {
-    let plugins = Plugins::builtin(Executor::Inline).unwrap();
-    let shorthand = Shorthand::of_folder(&folder()).unwrap();
     let page = std::fs::read_to_string(folder().join("../../plugins/README.md")).unwrap();
     // By row: the kinds of jobs of which an object was looked at.
     let mut seen: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
-    for file in files() {
-        let text = scenario::text(&file).unwrap();
-        for (object, job) in scenario::written(&text, plugins.fork(), &shorthand).unwrap().created {
+    for (file, written) in written() {
+        for (object, job) in &written.created {
             for Correction { row, holds } in &CORRECTIONS {
-                let Some(holds) = holds(&object, &job) else { continue };
+                let Some(holds) = holds(object, job) else { continue };
                 seen.entry(row).or_default().insert(job["kind"].as_str().unwrap_or_default().to_owned());
                 assert!(holds, "{row}: {}: {object:#}", file.display());
             }

@@ -2,9 +2,7 @@
 //! are those of Flyte 1.16.8 (kfoperators/common), HyperPod's command line 2.2.0 (list_training_jobs), Rancher's wrangler 3.7.1
 //! (pkg/summary) and the first kubeflow SDKs (the last of the list), in words of our own.
 
-use super::{files, folder};
-use lab::scenario::{self, Shorthand};
-use sandbox::{Executor, Plugins};
+use super::written;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -63,14 +61,10 @@ fn last(job: &Value) -> Option<&str> {
 
 #[test]
 fn tools_that_read_conditions_find_those_of_the_framework_alone() {
-    let plugins = Plugins::builtin(Executor::Inline).unwrap();
-    let shorthand = Shorthand::of_folder(&folder()).unwrap();
     let of_framework: BTreeMap<_, _> = OF_FRAMEWORK.into_iter().collect();
     let (mut statuses, mut own) = (0, 0);
-    for file in files() {
-        let text = scenario::text(&file).unwrap();
-        let jobs = scenario::written(&text, plugins.fork(), &shorthand).unwrap().jobs;
-        for job in jobs.iter().filter(|job| !job["status"].is_null()) {
+    for (file, written) in written() {
+        for job in written.jobs.iter().filter(|job| !job["status"].is_null()) {
             let known = of_framework[job["kind"].as_str().unwrap()];
             for (tool, found) in [("Flyte", newest_true(job)), ("HyperPod", newest(job)), ("the first SDKs", last(job))]
             {

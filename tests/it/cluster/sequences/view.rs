@@ -4,7 +4,10 @@ use super::{
     super::objects::{at, text},
     text::rank,
 };
-use decide::{condition::Condition, own_conditions::current_true};
+use decide::{
+    condition::Condition,
+    own_conditions::{self, current_true},
+};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use tokio::time::Instant;
@@ -57,7 +60,7 @@ impl View {
             lines.extend(at(&self.job, "/metadata/deletionTimestamp").as_str().map(|_| "deleting".to_owned()));
             // Of the host's own words only the refusal, which is the API server's for a Job.
             let refused = current_true(status, Condition::Rejected);
-            for it in refused.into_iter().chain(status["conditions"].as_array().into_iter().flatten()) {
+            for it in refused.into_iter().chain(own_conditions::of_framework(status)) {
                 let of = |field: &str| it[field].as_str().unwrap_or_default().to_owned();
                 let message = without_names(&of("message"), text(&self.job, "/metadata/name"));
                 lines.push(format!("{}={} {}: {message}", of("type"), of("status"), of("reason")));
