@@ -33,7 +33,7 @@ pub struct PaddleJobStatus {
     pub completion_time: Option<String>,
     /// Never written; the original's.
     pub observed_generation: Option<i64>,
-    /// What Troupe says of the job in its conditions, and remembers of it.
+    /// The state that Troupe keeps of the job: its own conditions, and internal fields.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "troupe_plugin::crd::ledger")]
     pub troupe: Option<Value>,

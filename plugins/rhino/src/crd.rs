@@ -36,7 +36,7 @@ pub struct RhinoJobStatus {
     /// Names of worker pods, in order of their index.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worker_pod_names: Option<Vec<String>>,
-    /// What Troupe says of the job in its conditions, and remembers of it.
+    /// The state that Troupe keeps of the job: its own conditions, and internal fields.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "troupe_plugin::crd::ledger")]
     pub troupe: Option<Value>,

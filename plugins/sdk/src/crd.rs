@@ -14,8 +14,8 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde_json::json;
 use std::borrow::Cow;
 
-const LEDGER: &str = "What Troupe says of the object in its own `conditions`, and remembers of it. The conditions are for everybody; \
-                      the rest is not, since it changes between versions.";
+const LEDGER: &str = "The state that Troupe keeps of the object. Its own `conditions` are part of the API; the other fields are \
+                      internal, and change between versions.";
 
 impl JsonSchema for crate::UserTemplate {
     fn schema_name() -> Cow<'static, str> {
