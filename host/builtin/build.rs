@@ -33,18 +33,28 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo::rerun-if-changed=build.rs");
 
     have_target()?;
-    let target_dir = out.join("plugins");
+    let target_dir = shared(&out);
     let flags = flags(&root, &target_dir)?;
     let mut list = String::from("/// Name and component of each plugin that comes with the host.\n");
     list.push_str("pub static BUILTIN: &[(&str, &[u8])] = &[\n");
     for package in BUILTIN {
         build(package, &root, &target_dir, &flags)?;
-        let wasm = target_dir.join(TARGET).join(PROFILE).join(format!("{}.wasm", package.replace('-', "_")));
+        let name = format!("{}.wasm", package.replace('-', "_"));
+        let wasm = out.join(&name);
+        fs::copy(target_dir.join(TARGET).join(PROFILE).join(name), &wasm)?;
         writeln!(list, "    ({package:?}, include_bytes!({wasm:?})),")?;
     }
     list.push_str("];\n");
     fs::write(out.join("builtin.rs"), list)?;
     Ok(())
+}
+
+/// Returns the folder that plugins are built in: `plugins` of cargo's target folder, for all profiles and for lints, so that
+/// they are built once.
+fn shared(out: &Path) -> PathBuf {
+    // <target>/<profile>/build/<package>/out; another machine's is <target>/<machine>/<profile>/...
+    let target = out.ancestors().skip(4).take(2).find(|folder| folder.join("CACHEDIR.TAG").exists());
+    target.unwrap_or(out).join("plugins")
 }
 
 /// Installs the target of `rust-toolchain.toml` if rustup has not installed it by itself.

@@ -8,24 +8,30 @@ use std::time::Instant;
 use anyhow::{Context, Result, bail};
 use sha2::{Digest, Sha256};
 
-use crate::run_dir::{cluster_dir, locked, workspace};
+use crate::run_dir::{locked, programs_dir, workspace};
+
+/// The module of a cluster's programs.
+const CLUSTER: &str = "cluster";
 
 /// A release of Kubernetes: etcd and the programs of its control plane and nodes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Release {
-    /// 1.36, the last with the alpha of gangs. All tests run on it that name no other.
+    /// 1.37, with the beta of gangs. All tests run on it that name no other.
     #[default]
-    Usual,
-    /// 1.37, with the beta of gangs.
     Newest,
+    /// 1.36, the last with the alpha of gangs.
+    Previous,
+    /// 1.30, the oldest that the chart installs on.
+    Oldest,
 }
 
 impl Release {
-    /// The folder of its module.
+    /// The folder of its module. That of the newest has all programs of a cluster, so that what they share compiles once.
     fn module(self) -> &'static str {
         match self {
-            Release::Usual => "kubernetes",
-            Release::Newest => "kubernetes-1.37",
+            Release::Newest => CLUSTER,
+            Release::Previous => "kubernetes-1.36",
+            Release::Oldest => "kubernetes-1.30",
         }
     }
 
@@ -33,8 +39,9 @@ impl Release {
     #[must_use]
     pub fn version(self) -> &'static str {
         match self {
-            Release::Usual => "v1.36.3",
             Release::Newest => "v1.37.2",
+            Release::Previous => "v1.36.3",
+            Release::Oldest => "v1.30.14",
         }
     }
 }
@@ -75,24 +82,30 @@ impl Tool {
         self.source().1
     }
 
-    /// Module folder, binary name, package; `.` is one of our own around a library.
+    /// Module folder, binary name, package; one that begins with `./` is our own around a library.
     fn source(self) -> (&'static str, &'static str, &'static str) {
         match self {
-            Tool::Etcd => ("kubernetes", "etcd", "go.etcd.io/etcd/server/v3"),
-            Tool::ApiServer => ("kubernetes", "kube-apiserver", "k8s.io/kubernetes/cmd/kube-apiserver"),
+            Tool::Etcd => (CLUSTER, "etcd", "go.etcd.io/etcd/server/v3"),
+            Tool::ApiServer => (CLUSTER, "kube-apiserver", "k8s.io/kubernetes/cmd/kube-apiserver"),
             Tool::ControllerManager => {
-                ("kubernetes", "kube-controller-manager", "k8s.io/kubernetes/cmd/kube-controller-manager")
+                (CLUSTER, "kube-controller-manager", "k8s.io/kubernetes/cmd/kube-controller-manager")
             }
-            Tool::Scheduler => ("kubernetes", "kube-scheduler", "k8s.io/kubernetes/cmd/kube-scheduler"),
-            Tool::Kubelet => ("kubernetes", "kubelet", "k8s.io/kubernetes/cmd/kubelet"),
-            Tool::Kubectl => ("kubernetes", "kubectl", "k8s.io/kubernetes/cmd/kubectl"),
-            Tool::Kwok => ("kwok", "kwok", "sigs.k8s.io/kwok/cmd/kwok"),
-            Tool::CoreDns => ("coredns", "coredns", "github.com/coredns/coredns"),
-            Tool::Registry => ("registry", "registry", "."),
-            Tool::Helm => ("helm", "helm", "helm.sh/helm/v3/cmd/helm"),
-            Tool::Promtool => ("promtool", "promtool", "github.com/prometheus/prometheus/cmd/promtool"),
+            Tool::Scheduler => (CLUSTER, "kube-scheduler", "k8s.io/kubernetes/cmd/kube-scheduler"),
+            Tool::Kubelet => (CLUSTER, "kubelet", "k8s.io/kubernetes/cmd/kubelet"),
+            Tool::Kubectl => (CLUSTER, "kubectl", "k8s.io/kubernetes/cmd/kubectl"),
+            Tool::Kwok => (CLUSTER, "kwok", "sigs.k8s.io/kwok/cmd/kwok"),
+            Tool::CoreDns => (CLUSTER, "coredns", "./coredns"),
+            Tool::Registry => (CLUSTER, "registry", "./registry"),
+            Tool::Helm => (CLUSTER, "helm", "helm.sh/helm/v3/cmd/helm"),
+            Tool::Promtool => (CLUSTER, "promtool", "github.com/prometheus/prometheus/cmd/promtool"),
             Tool::Cosign => ("cosign", "cosign", "github.com/sigstore/cosign/v3/cmd/cosign"),
         }
+    }
+
+    /// Whether it is a part of Kubernetes, and another program in another release.
+    fn is_of_release(self) -> bool {
+        use Tool::{ApiServer, ControllerManager, Etcd, Kubectl, Kubelet, Scheduler};
+        matches!(self, Etcd | ApiServer | ControllerManager | Scheduler | Kubelet | Kubectl)
     }
 
     /// Build tags.
@@ -128,7 +141,7 @@ impl Binaries {
         Self::of(&[Tool::Kubelet, Tool::CoreDns])
     }
 
-    /// These programs, built now if `target/cluster/bin` lacks them or their `go.mod` or `go.sum` has changed.
+    /// These programs, built now if the user's caches lack them as their `go.mod` and `go.sum` say.
     /// Of processes that want to build at the same time one does, and the others wait for it.
     pub fn of(tools: &[Tool]) -> Result<Binaries> {
         Self::of_release(Release::default(), tools)
@@ -136,7 +149,7 @@ impl Binaries {
 
     /// Does the same with Kubernetes' programs in this release.
     pub fn of_release(release: Release, tools: &[Tool]) -> Result<Binaries> {
-        let bin = cluster_dir().join("bin");
+        let bin = programs_dir();
         let wanted = tools.iter().map(|tool| Ok((*tool, place(&bin, &Source::of(*tool, release))?)));
         let wanted = wanted.collect::<Result<Vec<_>>>()?;
         let lacking = |(_, path): &&(Tool, PathBuf)| !path.exists();
@@ -180,7 +193,7 @@ impl Source {
         let (module, name, package) = tool.source();
         // What is no part of Kubernetes is the same beside each release.
         let (module, release) =
-            if module == "kubernetes" { (release.module(), release) } else { (module, Release::default()) };
+            if tool.is_of_release() { (release.module(), release) } else { (module, Release::default()) };
         Self {
             folder: workspace().join("tests/harness").join(module),
             name,
@@ -199,7 +212,7 @@ fn place(bin: &Path, source: &Source) -> Result<PathBuf> {
         hash.update(fs::read(&path).with_context(|| format!("failed to read {}", path.display()))?);
     }
     // Only a program that is not taken as it is has one.
-    hash.update(fs::read(source.folder.join("main.go")).unwrap_or_default());
+    hash.update(fs::read(source.folder.join(source.package).join("main.go")).unwrap_or_default());
     hash.update(&source.flags);
     hash.update(source.tags);
     let module = source.folder.file_name().unwrap_or_default().to_string_lossy();
@@ -242,11 +255,11 @@ mod tests {
     fn programs_of_one_module_share_a_folder_named_by_its_content() {
         let folder =
             |tool, release| place(Path::new("bin"), &Source::of(tool, release)).unwrap().parent().unwrap().to_owned();
-        let etcd = folder(Tool::Etcd, Release::Usual);
-        assert_eq!(etcd, folder(Tool::Kubelet, Release::Usual));
-        assert_ne!(etcd, folder(Tool::Kwok, Release::Usual));
-        assert_ne!(etcd, folder(Tool::Etcd, Release::Newest));
-        assert_eq!(folder(Tool::Kwok, Release::Usual), folder(Tool::Kwok, Release::Newest));
+        let etcd = folder(Tool::Etcd, Release::Newest);
+        assert_eq!(etcd, folder(Tool::Kubelet, Release::Newest));
+        assert_ne!(etcd, folder(Tool::Cosign, Release::Newest));
+        assert_ne!(etcd, folder(Tool::Etcd, Release::Previous));
+        assert_eq!(folder(Tool::Kwok, Release::Newest), folder(Tool::Kwok, Release::Previous));
     }
 
     #[test]

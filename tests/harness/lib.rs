@@ -9,7 +9,7 @@
 //! TROUPE_REQUIRE=ecosystem cargo test -p tests -- kueue volcano coscheduling # the real ones
 //! TROUPE_REQUIRE=resilience cargo test -p tests resilience   # ten minutes of trouble
 //! TROUPE_REQUIRE=author cargo test -p tests author::     # a new plugin's crate, from nothing into a cluster
-//! TROUPE_REQUIRE=releases cargo test -p tests releases       # the newest release of Kubernetes
+//! TROUPE_REQUIRE=releases cargo test -p tests releases       # older releases of Kubernetes
 //! TROUPE_REQUIRE=languages cargo test -p tests languages::   # the same plugin in Rust, C, JavaScript and Python
 //! TROUPE_REQUIRE=book cargo test -p tests book::walk           # the commands of README and the book
 //! TROUPE_REQUIRE=page cargo test -p tests page::         # the page of the host in Chromium
@@ -18,7 +18,8 @@
 //! ```
 //!
 //! - The control plane (`cluster`) needs Go and openssl, but no root and no container runtime.
-//!   The first build takes some minutes of Go compilation; the binaries are then kept under `target/cluster/bin`.
+//!   The first build takes some minutes of Go compilation; the binaries are then kept in the user's caches, or under
+//!   `target/cluster/bin` for a user without a home.
 //! - The node (`node`) needs root on a Debian-like machine: the packages it lacks (containerd and friends) are installed by apt,
 //!   and what programs on this machine need of PyPI by pip, into `target/tools`.
 //! - The frameworks (`frameworks`) need what a node does, and download a gigabyte of Debian's and PyPI's packages the first time:
@@ -28,7 +29,7 @@
 //! - The resilience test (`resilience`) needs what a control plane does, and takes ten minutes: it is left out unless `TROUPE_REQUIRE` names it.
 //! - The author's test (`author`) needs what a control plane does, and builds a new plugin's crate with all that it depends on:
 //!   it is left out unless `TROUPE_REQUIRE` names it.
-//! - The tests on other releases of Kubernetes (`releases`) need what a control plane does, and five minutes to build each: they are left out
+//! - The tests on older releases of Kubernetes (`releases`) need what a control plane does, and five minutes to build each: they are left out
 //!   unless `TROUPE_REQUIRE` names them.
 //! - The test of languages (`languages`) needs what a control plane does, npm and Python, builds a new plugin's crate, and
 //!   installs what makes components of C by apt, of JavaScript by npm and of Python by pip: it is left out unless

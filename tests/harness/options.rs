@@ -78,27 +78,29 @@ impl Options {
         self
     }
 
-    /// With Kubernetes' own gang scheduling (KEP-4671), which is off by default.
+    /// With Kubernetes' own gang scheduling (KEP-4671), which is off by default and which 1.30 does not have.
     #[must_use]
     pub fn gangs(mut self) -> Self {
         self.gangs = true;
         self
     }
 
-    /// The feature gates of all programs. Kubernetes 1.37 has no gate `GangScheduling`.
+    /// The feature gates of all programs. Kubernetes 1.37 has no gate `GangScheduling`; 1.30 has no gangs.
     pub(crate) fn feature_gates(&self) -> Option<&'static str> {
-        self.gangs.then_some(match self.release {
-            Release::Newest => "--feature-gates=GenericWorkload=true",
-            Release::Usual => "--feature-gates=GenericWorkload=true,GangScheduling=true",
-        })
+        match self.release {
+            Release::Newest => self.gangs.then_some("--feature-gates=GenericWorkload=true"),
+            Release::Previous => self.gangs.then_some("--feature-gates=GenericWorkload=true,GangScheduling=true"),
+            Release::Oldest => None,
+        }
     }
 
     /// The API version of gangs, which no release serves by default.
     pub(crate) fn runtime_config(&self) -> Option<&'static str> {
-        self.gangs.then_some(match self.release {
-            Release::Newest => "--runtime-config=scheduling.k8s.io/v1beta1=true",
-            Release::Usual => "--runtime-config=scheduling.k8s.io/v1alpha2=true",
-        })
+        match self.release {
+            Release::Newest => self.gangs.then_some("--runtime-config=scheduling.k8s.io/v1beta1=true"),
+            Release::Previous => self.gangs.then_some("--runtime-config=scheduling.k8s.io/v1alpha2=true"),
+            Release::Oldest => None,
+        }
     }
 
     /// With one more flag for kube-apiserver, such as `--goaway-chance=0.01`.

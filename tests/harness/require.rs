@@ -20,7 +20,7 @@ pub(crate) enum Need {
     /// A control plane, and minutes to build a new plugin's crate and all that it depends on. Only tried where
     /// `TROUPE_REQUIRE` names it.
     Author,
-    /// Control planes of other releases of Kubernetes than the usual, whose first build takes five minutes. Only tried where
+    /// Control planes of older releases of Kubernetes, whose first build takes five minutes each. Only tried where
     /// `TROUPE_REQUIRE` names it.
     Releases,
     /// A control plane, npm and Python, and packages of Debian, npm and PyPI of some hundred megabytes that make components
@@ -148,7 +148,7 @@ fn wanted(required: &str, need: Need) -> Result<(), String> {
         Need::Ecosystem => "nobody asked for the builds",
         Need::Resilience => "nobody asked for ten minutes of trouble",
         Need::Author => "nobody asked for the builds of a new crate",
-        Need::Releases => "nobody asked to build another release of Kubernetes",
+        Need::Releases => "nobody asked to build older releases of Kubernetes",
         Need::Languages => "nobody asked for the tools of other languages",
         Need::Book => "nobody asked for minutes of commands",
         Need::Image => "nobody asked for a release build",

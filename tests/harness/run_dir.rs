@@ -1,5 +1,6 @@
 //! Where things are: the folder of all clusters under `target/`, and one folder of its own for each run.
 
+use std::env;
 use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -14,6 +15,15 @@ pub(crate) fn workspace() -> &'static Path {
 /// `target/cluster`, whatever `CARGO_TARGET_DIR` says: what is kept there takes minutes to build.
 pub(crate) fn cluster_dir() -> PathBuf {
     workspace().join("target/cluster")
+}
+
+/// Where programs are kept that take minutes to build, each in a folder named by what it is built from: `troupe-tests` of
+/// the user's caches, as what Go compiles is, so that `cargo clean` and another clone leave them; `target/cluster/bin` for a
+/// user without a home.
+pub(crate) fn programs_dir() -> PathBuf {
+    let absolute = |name| env::var_os(name).map(PathBuf::from).filter(|folder| folder.is_absolute());
+    let caches = absolute("XDG_CACHE_HOME").or_else(|| absolute("HOME").map(|home| home.join(".cache")));
+    caches.map_or_else(|| cluster_dir().join("bin"), |caches| caches.join("troupe-tests"))
 }
 
 /// An open file that no other process has locked at the same time; the lock ends with the value, or with the process.

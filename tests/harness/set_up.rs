@@ -2,7 +2,7 @@
 //! put there for what, which tests are ignored, and why.
 //!
 //! Nothing is installed after it: a program that appears while tests run changes what they and cargo see. What is built
-//! later goes to `target/cluster` and `target/tools` alone.
+//! later goes to `target/cluster`, `target/tools` and the user's caches alone.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::env;
@@ -102,7 +102,9 @@ fn install(needs: &[Need]) -> Result<()> {
     }
     Binaries::of(&wanted)?;
     if needs.contains(&Need::Releases) {
-        Binaries::of_release(Release::Newest, &programs(Need::Releases))?;
+        for release in [Release::Previous, Release::Oldest] {
+            Binaries::of_release(release, &programs(Need::Releases))?;
+        }
     }
     if needs.contains(&Need::Node) {
         Python::kubeflow_training()?;

@@ -66,7 +66,7 @@ fn blocks(text: &str) -> Vec<Block> {
 }
 
 /// Compares a generated page with the file, or writes it where `UPDATE_EXPECT` is set.
-fn is_generated(path: &str, expected: &str) {
+pub(crate) fn is_generated(path: &str, expected: &str) {
     let file = root().join(path);
     if std::env::var_os("UPDATE_EXPECT").is_some() {
         fs::write(&file, expected).unwrap();

@@ -1,6 +1,6 @@
 //! What a job costs the API server on the success path, counted by the simulator.
 
-use crate::{calls, job};
+use crate::{built_in, calls, job};
 use decide::{own_conditions, plan::Body};
 use futures::executor::block_on;
 use lab::campaign::{self, HOST};
@@ -22,7 +22,7 @@ fn requests_of(job: Value, run_for: &str) -> BTreeMap<String, usize> {
 fn requests_with(paddle: &Value, job: Value, run_for: &str) -> BTreeMap<String, usize> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
     runtime.block_on(async {
-        let plugins = Plugins::builtin(Executor::Inline).unwrap();
+        let plugins = built_in::plugins();
         plugins.configure("paddle", paddle).unwrap();
         let plugins = Arc::new(plugins);
         let kinds = campaign::kinds(&plugins);
@@ -136,7 +136,7 @@ struct AtOnce {
 fn at_once(job: &Value, run_for: &str, jobs: u32) -> AtOnce {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
     runtime.block_on(async {
-        let plugins = campaign::plugins().unwrap();
+        let plugins = built_in::of_campaigns();
         let life = Life::default().rule("*", "run-for", run_for);
         let options = sim::Options { seed: 1, kinds: campaign::kinds(&plugins), life, ..sim::Options::default() };
         let sim = Sim::new(options);
@@ -328,7 +328,7 @@ fn a_job_of_each_kind_of_training_operator_costs_its_objects_and_its_headlines()
 // A host compiles each component when it starts, and jobs wait for that.
 #[test]
 fn a_component_has_at_most_460_kilobytes() {
-    for (framework, _) in campaign::plugins().unwrap().frameworks() {
+    for (framework, _) in built_in::of_campaigns().frameworks() {
         let bytes = Plugins::built_in(&framework.name).unwrap().len();
         assert!(bytes <= 460_000, "{} has {bytes} bytes", framework.name);
     }

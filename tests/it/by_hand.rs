@@ -1,5 +1,6 @@
 //! The whole host on the simulator: what users do by hand while the API server refuses and pods take their time.
 
+use crate::built_in;
 use decide::own_conditions;
 use lab::campaign::{self, HOST};
 use serde_json::{Value, json};
@@ -34,7 +35,7 @@ impl World {
 
     /// The same with other definitions of the kinds of job.
     fn with_kinds(life: Life, defined: impl FnMut(Kind) -> Kind) -> Self {
-        let plugins = campaign::plugins().unwrap();
+        let plugins = built_in::of_campaigns();
         let kinds = campaign::kinds(&plugins).into_iter().map(defined).collect();
         let sim = Sim::new(sim::Options { seed: 1, kinds, life, ..sim::Options::default() });
         let running = sim.start();

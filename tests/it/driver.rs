@@ -1,10 +1,9 @@
 //! A framework whose driver makes executors by itself and whose users name ConfigMaps and Secrets, on the whole host on the
 //! simulator: `tests/driver`.
 
-use crate::hostile::built;
+use crate::{built_in, hostile::built};
 use decide::grants::{Grants, missing};
 use lab::campaign::{self, HOST};
-use sandbox::{Executor, Plugins};
 use serde_json::{Value, json};
 use sim::{ApiError, Life, Matching, Running, Sim};
 use std::{sync::Arc, time::Duration};
@@ -36,7 +35,7 @@ impl Drop for World {
 
 impl World {
     fn new() -> Self {
-        let plugins = Plugins::builtin(Executor::Inline).unwrap();
+        let plugins = built_in::plugins();
         plugins.load("driver", &built("driver", "")).unwrap();
         let plugins = Arc::new(plugins);
         let life = Life::default().rule("*", "run-for", "24h");
@@ -262,7 +261,7 @@ fn the_replicas_that_are_left_out_go_and_the_others_stay() {
 
 #[test]
 fn reading_is_granted_or_refused() {
-    let plugins = Plugins::builtin(Executor::Inline).unwrap();
+    let plugins = built_in::plugins();
     plugins.load("driver", &built("driver", "")).unwrap();
     let (framework, _) = plugins.frameworks().into_iter().find(|(it, _)| it.name == "driver").unwrap();
     let wanted = framework.wanted_grants();

@@ -1,5 +1,6 @@
 //! Ports of the nodes: jobs of one namespace leave some to others, and a ledger is believed only as far as it hurts nobody.
 
+use crate::built_in;
 use decide::{condition::Condition, own_conditions::current};
 use lab::campaign::{self, HOST};
 use sandbox::{Plugins, source};
@@ -30,7 +31,7 @@ struct World {
 
 impl World {
     fn new(ports: RangeInclusive<u32>) -> Self {
-        let plugins = campaign::plugins().unwrap();
+        let plugins = built_in::of_campaigns();
         let life = Life::default().rule("*", "run-for", "1h");
         let sim = Sim::new(sim::Options { kinds: campaign::kinds(&plugins), life, ..sim::Options::default() });
         for namespace in ["greedy", "modest"] {

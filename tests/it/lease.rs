@@ -1,5 +1,6 @@
 //! Several hosts on the simulator: one serves, the next takes over, and nobody writes without the lease.
 
+use crate::built_in;
 use jiff::SignedDuration;
 use lab::campaign;
 use sandbox::Plugins;
@@ -28,7 +29,7 @@ struct Host {
 
 impl World {
     fn new() -> Self {
-        let plugins = campaign::plugins().unwrap();
+        let plugins = built_in::of_campaigns();
         let kinds = campaign::kinds(&plugins);
         let life = Life::default().rule("*", "run-for", "30s");
         let sim = Sim::new(sim::Options { seed: 1, kinds, life, ..sim::Options::default() });

@@ -1,5 +1,6 @@
 //! The host's lists on the simulator: a page has as many objects as their bytes allow.
 
+use crate::built_in;
 use decide::{condition::Condition, own_conditions::current_true};
 use kube::client::Body;
 use lab::campaign::{self, HOST};
@@ -39,7 +40,7 @@ fn limit(request: &http::Request<Body>) -> Option<u32> {
 // size.
 #[test]
 fn large_jobs_are_listed_in_pages_of_few_and_the_host_serves() {
-    let plugins = campaign::plugins().unwrap();
+    let plugins = built_in::of_campaigns();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
     runtime.block_on(async {
         let (kinds, life) = (campaign::kinds(&plugins), Life::default().rule("*", "run-for", "3s"));

@@ -7,6 +7,7 @@ mod allocations;
 mod author;
 mod book;
 mod budget;
+mod built_in;
 mod by_hand;
 #[path = "../bench/calls.rs"]
 mod calls;
@@ -46,6 +47,7 @@ mod specs;
 mod tidy;
 mod traces;
 mod trust;
+mod values;
 mod watches;
 mod ways;
 

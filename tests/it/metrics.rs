@@ -3,18 +3,13 @@
 
 pub(crate) mod exposition;
 
+use crate::built_in;
 use admin::metrics::{self, originals, table};
 use exposition::Exposition;
 use lab::campaign::{self, HOST};
-use sandbox::{Executor, Plugins};
 use serde_json::{Value, json};
 use sim::{ApiError, Faults, Life, Matching, Sim};
-use std::{
-    fs,
-    path::Path,
-    sync::{Arc, LazyLock},
-    time::Duration,
-};
+use std::{fs, path::Path, sync::Arc, time::Duration};
 use tokio::task::JoinHandle;
 use troupe::{
     clock::Clock,
@@ -50,8 +45,7 @@ impl World {
     }
 
     fn of(life: Life, election: impl FnOnce(&Sim, &Clock) -> Option<Election>, compat_metrics: bool) -> Self {
-        static COMPILED: LazyLock<Plugins> = LazyLock::new(|| Plugins::builtin(Executor::Inline).unwrap());
-        let plugins = Arc::new(COMPILED.fork());
+        let plugins = Arc::new(built_in::plugins());
         let sim = Sim::new(sim::Options { kinds: campaign::kinds(&plugins), life, ..sim::Options::default() });
         let life = sim.start();
         let requests = Requests::default();

@@ -1,8 +1,8 @@
 //! Mistakes in users' pod templates are told on the job, on the simulator: fields that nobody knows, values of another type.
 
+use crate::built_in;
 use decide::own_conditions;
 use lab::campaign::{self, HOST};
-use sandbox::{Executor, Plugins};
 use serde_json::{Value, json};
 use sim::{Life, Sim};
 use std::{sync::Arc, time::Duration};
@@ -52,7 +52,7 @@ fn container(more: &Value) -> Value {
 fn seen(template: &Value, validation: FieldValidation) -> Seen {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
     runtime.block_on(async {
-        let plugins = Arc::new(Plugins::builtin(Executor::Inline).unwrap());
+        let plugins = Arc::new(built_in::plugins());
         let kinds = campaign::kinds(&plugins);
         let life = Life::default().rule("*", "run-for", "1h");
         let sim = Sim::new(sim::Options { seed: 1, kinds, life, ..sim::Options::default() });

@@ -149,9 +149,8 @@ impl Operator {
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
         let log = logs.join(format!("operator-{number}.log"));
         let file = File::create(&log).with_context(|| log.display().to_string())?;
-        let mut command = Command::new("setpriv");
-        command.args(["--pdeathsig", "KILL", "--"]).arg(binary).arg("operator").args(arguments);
-        let command = command.args(["--admin-address", &admin.to_string()]).env("KUBECONFIG", kubeconfig);
+        let mut command = command(binary, kubeconfig);
+        let command = command.arg("operator").args(arguments).args(["--admin-address", &admin.to_string()]);
         let command = command.stdin(Stdio::null()).stdout(file.try_clone()?).stderr(file);
         Ok(Self { child: command.spawn().context("setpriv does not start")?, admin, authority: None, log })
     }
@@ -203,4 +202,25 @@ pub(crate) fn binary() -> &'static Path {
         env::var_os("TROUPE_BINARY").map_or_else(|| env!("CARGO_BIN_EXE_troupe-of-tests").into(), PathBuf::from)
     });
     &BINARY
+}
+
+/// Returns a command of a binary with a kubeconfig and the compiled plugins, still without arguments. Its process is killed
+/// when the thread that started it ends.
+pub(crate) fn command(binary: &Path, kubeconfig: &Path) -> Command {
+    let mut command = Command::new("setpriv");
+    command.args(["--pdeathsig", "KILL", "--"]).arg(binary);
+    command.env("KUBECONFIG", kubeconfig).env("TROUPE_PRECOMPILED", precompiled());
+    command
+}
+
+/// Returns a folder with the compiled code of the plugins that come with [`binary`], as the image has it. It is made once:
+/// each host would need six seconds of processor time to compile them.
+fn precompiled() -> &'static Path {
+    static FOLDER: LazyLock<PathBuf> = LazyLock::new(|| {
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("precompiled");
+        let made = Command::new(binary()).args(["plugin", "precompile"]).arg(&folder).output().unwrap();
+        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+        folder
+    });
+    &FOLDER
 }

@@ -2,7 +2,10 @@
 
 mod browser;
 
-use crate::fleet::{Fleet, running_job};
+use crate::{
+    built_in,
+    fleet::{Fleet, running_job},
+};
 use admin::{Access, Reviewer, Tls};
 use axum::{Router, body::Body};
 use futures::{FutureExt, StreamExt};
@@ -10,13 +13,12 @@ use http::{HeaderMap, Request, Response, StatusCode};
 use http_body_util::BodyExt;
 use kube::Client;
 use lab::campaign::{self, HOST};
-use sandbox::{Executor, Plugins};
 use serde_json::{Value, json};
 use sim::{Life, Sim};
 use std::{
     convert::Infallible,
     sync::{
-        Arc, LazyLock,
+        Arc,
         atomic::{AtomicUsize, Ordering},
     },
     time::Duration,
@@ -57,13 +59,10 @@ impl World {
 
     /// The same after something has been made that the host finds when it starts.
     pub(crate) fn after(life: Life, before: impl FnOnce(&Sim)) -> Self {
-        static COMPILED: LazyLock<Plugins> = LazyLock::new(|| {
-            let plugins = Plugins::builtin(Executor::Inline).unwrap();
-            // Without a Service for each pod.
-            plugins.configure("paddle", &json!({ "lean": true })).unwrap();
-            plugins
-        });
-        let plugins = Arc::new(COMPILED.fork());
+        let plugins = built_in::plugins();
+        // Without a Service for each pod.
+        plugins.configure("paddle", &json!({ "lean": true })).unwrap();
+        let plugins = Arc::new(plugins);
         let base = Clock::system().now();
         let kinds = campaign::kinds(&plugins);
         let sim = Sim::new(sim::Options { kinds, life, base, ..sim::Options::default() });
@@ -457,7 +456,7 @@ fn what_viewers_of_10_000_pods_cost_has_a_budget() {
     const JOBS: usize = 2_500;
     let fleet = Fleet::new(JOBS, &running_job());
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
-    let plugins = Arc::new(Plugins::builtin(Executor::Inline).unwrap());
+    let plugins = Arc::new(built_in::plugins());
     let routes = runtime.block_on(async {
         let mut operator = Operator::new(fleet.client(), plugins, Options::alone(Clock::system(), [1; 32]));
         let context = operator.context();

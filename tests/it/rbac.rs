@@ -1,6 +1,7 @@
 //! The rights in `deploy/` are those that the host uses, and no more.
 
 use crate::{
+    built_in,
     cluster::deploy,
     hostile::guest,
     recording::commands::{file, troupe},
@@ -77,7 +78,7 @@ fn allowed(documents: &[Value], kind: &str) -> BTreeSet<String> {
 
 /// The built-in plugins with what they are granted.
 pub(crate) fn plugins() -> Vec<Plugin> {
-    let frameworks = campaign::plugins().unwrap().frameworks().into_iter();
+    let frameworks = built_in::of_campaigns().frameworks().into_iter();
     frameworks
         .map(|(descriptor, _)| Plugin { grants: descriptor.wanted_grants(), descriptor: (*descriptor).clone() })
         .collect()
@@ -210,7 +211,7 @@ fn the_rights_made_for_a_delivered_kind_are_for_it_alone_and_enough_for_the_host
 
 /// `verb resource` for everything that hosts ask for in campaigns, faults and strangers in the way included.
 static USED: LazyLock<BTreeSet<String>> = LazyLock::new(|| {
-    let plugins = campaign::plugins().unwrap();
+    let plugins = built_in::of_campaigns();
     let mut used = BTreeSet::new();
     for seed in 0..60 {
         let requests = campaign::run(seed, &plugins).unwrap().requests;

@@ -3,11 +3,12 @@
 pub(crate) mod commands;
 pub(crate) mod documented;
 
+use crate::built_in;
 use admin::Access;
 use decide::plan::Answer;
 use futures::FutureExt;
 use lab::campaign::{self, HOST};
-use sandbox::{Executor, Plugins};
+use sandbox::Plugins;
 use serde_json::{Value, json};
 use sim::{Life, Sim};
 use std::{
@@ -37,7 +38,7 @@ pub(crate) fn served(settings: &Value) -> Arc<Context> {
 fn last_of(hosts: usize, settings: &Value, run_for: &str) -> Arc<Context> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
     runtime.block_on(async {
-        let plugins = Plugins::builtin(Executor::Inline).unwrap();
+        let plugins = built_in::plugins();
         plugins.configure("paddle", settings).unwrap();
         let plugins = Arc::new(plugins);
         let kinds = campaign::kinds(&plugins);
@@ -73,7 +74,7 @@ pub(crate) fn lines(settings: &Value) -> String {
 
 #[test]
 fn every_pass_of_a_campaign_replays_to_the_same_bytes() {
-    let plugins = campaign::plugins().unwrap();
+    let plugins = built_in::of_campaigns();
     let again = |name| replay::Replayer::load(name, Plugins::built_in(name).unwrap()).unwrap();
     let mut again = ["paddle", "mpi", "rhino", "kubeflow", "cron", "job"].map(again);
     let (mut frameworks, mut count) = (BTreeSet::new(), 0);

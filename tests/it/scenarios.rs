@@ -8,8 +8,8 @@ mod corrections;
 mod plugin_test;
 mod tools;
 
+use crate::built_in;
 use lab::scenario::{self, Outcome, Shorthand, Written};
-use sandbox::{Executor, Plugins};
 use std::{
     path::{Path, PathBuf},
     sync::LazyLock,
@@ -28,7 +28,7 @@ pub(crate) fn files() -> Vec<PathBuf> {
 /// What the host writes in each scenario, which is replayed once for all tests that look at it.
 fn written() -> &'static [(PathBuf, Written)] {
     static ALL: LazyLock<Vec<(PathBuf, Written)>> = LazyLock::new(|| {
-        let plugins = Plugins::builtin(Executor::Inline).unwrap();
+        let plugins = built_in::plugins();
         let shorthand = Shorthand::of_folder(&folder()).unwrap();
         let of_file = |file: PathBuf| {
             let text = scenario::text(&file).unwrap();
@@ -43,7 +43,7 @@ fn written() -> &'static [(PathBuf, Written)] {
 #[test]
 fn every_scenario_says_what_happens() {
     let update = std::env::var_os("UPDATE_EXPECT").is_some();
-    let plugins = Plugins::builtin(Executor::Inline).unwrap();
+    let plugins = built_in::plugins();
     let shorthand = Shorthand::of_folder(&folder()).unwrap();
     let files = files();
     assert!(!files.is_empty(), "no scenario in {}", folder().display());

@@ -2,6 +2,7 @@
 //! becomes of jobs while the collector takes nothing.
 
 use crate::{
+    built_in,
     cluster::{
         jobs::paddle,
         objects::{PADDLE_JOBS, at},
@@ -22,7 +23,6 @@ use opentelemetry_proto::tonic::{
 };
 use parking_lot::Mutex;
 use prost::Message;
-use sandbox::{Executor, Plugins};
 use serde_json::{Value, json};
 use sim::{ApiError, Life, Matching, Sim};
 use std::{
@@ -208,8 +208,7 @@ struct World {
 
 impl World {
     fn new(endpoint: Option<&str>, share: Option<&str>) -> Self {
-        static COMPILED: LazyLock<Plugins> = LazyLock::new(|| Plugins::builtin(Executor::Inline).unwrap());
-        let plugins = Arc::new(COMPILED.fork());
+        let plugins = Arc::new(built_in::plugins());
         let life = Life::default().rule("*", "run-for", "1s");
         let sim = Sim::new(sim::Options { kinds: campaign::kinds(&plugins), life, ..sim::Options::default() });
         let life = sim.start();

@@ -3,16 +3,14 @@
 
 mod older;
 
+use crate::built_in::of_campaigns;
 use decide::{condition::Condition, grants::Grants, own_conditions::current};
 use k8s_openapi::ByteString;
 use lab::campaign::{self, marked};
 use sandbox::{Plugins, source};
 use serde_json::{Value, json};
 use sim::{ApiError, Faults, Kind, Life, Matching, Sim};
-use std::{
-    sync::{Arc, LazyLock},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 use tokio::{task::JoinHandle, time::Instant};
 use troupe::{
     clock::Clock,
@@ -51,14 +49,10 @@ pub(crate) fn version(mark: &str) -> Vec<u8> {
     marked(Plugins::built_in("paddle").unwrap(), mark)
 }
 
-fn builtins() -> &'static Plugins {
-    static LOADED: LazyLock<Arc<Plugins>> = LazyLock::new(|| campaign::plugins().unwrap());
-    &LOADED
-}
-
 /// What the plugin asks for, as a cluster operator who agrees writes it down.
 pub(crate) fn grants() -> Grants {
-    let (paddle, _) = builtins().frameworks().into_iter().find(|(framework, _)| framework.name == "paddle").unwrap();
+    let (paddle, _) =
+        of_campaigns().frameworks().into_iter().find(|(framework, _)| framework.name == "paddle").unwrap();
     paddle.wanted_grants()
 }
 
@@ -84,7 +78,7 @@ fn fault_of(status: &Value) -> &Value {
 impl World {
     /// A cluster without a host. Pods run for ever.
     fn new() -> Self {
-        let mut kinds = campaign::kinds(builtins());
+        let mut kinds = campaign::kinds(&of_campaigns());
         kinds.push(Kind::new(PLUGIN.0, PLUGIN.1, "plugins", false, true));
         let life = Life::default().rule("*", "run-for", "24h");
         let sim = Sim::new(sim::Options { seed: 1, kinds, life, ..sim::Options::default() });
@@ -104,7 +98,7 @@ impl World {
     }
 
     fn host_in(&self, namespace: &str) -> Host {
-        self.host_of(namespace, Arc::new(builtins().fork()))
+        self.host_of(namespace, of_campaigns())
     }
 
     fn host_of(&self, namespace: &str, plugins: Arc<Plugins>) -> Host {
@@ -298,7 +292,7 @@ fn a_digest_that_this_host_never_accepted_costs_no_request_and_holds_its_own_job
         world.submit("honest");
         world.planned_by("honest", &built_in("paddle")).await;
         // One for each plugin that comes with the host, to see whether it is kept.
-        assert_eq!(world.reads_of_maps(), builtins().frameworks().len());
+        assert_eq!(world.reads_of_maps(), of_campaigns().frameworks().len());
     });
 }
 
@@ -354,7 +348,7 @@ fn an_end_in_the_ledger_has_no_plugin_of_another_kind_asked() {
         let ledger = json!({ "uid": job["metadata"]["uid"], "digest": built_in("kubeflow"), "headline": "Failed",
             "finished": end });
         world.sim.patch_status(MPI.0, MPI.1, TENANT, "sly", json!({ "status": { "troupe": ledger } })).unwrap();
-        let plugins = Arc::new(builtins().fork());
+        let plugins = of_campaigns();
         let _host = world.host_of(OWN, Arc::clone(&plugins));
         world.submit("honest");
         world.planned_by("honest", &built_in("paddle")).await;

@@ -4,6 +4,7 @@
 mod events;
 mod optional_kinds;
 
+use crate::built_in;
 use decide::own_conditions;
 use jiff::SignedDuration;
 use lab::campaign::{self, HOST};
@@ -129,7 +130,7 @@ fn condition_of(status: &Value, kind: &str) -> bool {
 // Section 4: of Services the host keeps only that they are there, so it asks for no more.
 #[test]
 fn services_are_listed_by_their_metadata_and_pods_in_full() {
-    let plugins = campaign::plugins().unwrap();
+    let plugins = built_in::of_campaigns();
     in_virtual_time(async {
         let world = World::new(&plugins, 1, Faults::none());
         let container = json!({ "name": "main", "image": "x" });
@@ -153,7 +154,7 @@ fn services_are_listed_by_their_metadata_and_pods_in_full() {
 
 #[test]
 fn a_job_that_is_nested_too_deep_is_reported_so_and_hides_no_other() {
-    let plugins = campaign::plugins().unwrap();
+    let plugins = built_in::of_campaigns();
     in_virtual_time(async {
         let world = World::new(&plugins, 1, Faults::none());
         let mut deep = world.paddle("deep");
@@ -190,7 +191,7 @@ fn a_job_that_is_nested_too_deep_is_reported_so_and_hides_no_other() {
 
 #[test]
 fn a_pod_whose_status_cannot_be_read_costs_its_own_job_a_condition() {
-    let plugins = campaign::plugins().unwrap();
+    let plugins = built_in::of_campaigns();
     in_virtual_time(async {
         let world = World::new(&plugins, 1, Faults::none());
         world.sim.create(world.paddle("held"));
@@ -211,7 +212,7 @@ fn a_pod_whose_status_cannot_be_read_costs_its_own_job_a_condition() {
 
 #[test]
 fn broken_connections_are_resumed_and_nothing_is_listed_again() {
-    let plugins = campaign::plugins().unwrap();
+    let plugins = built_in::of_campaigns();
     for seed in 0..20 {
         in_virtual_time(async {
             let faults = Faults { watch_drop: 0.3, watch_lag: Duration::from_millis(50), ..Faults::none() };
@@ -230,7 +231,7 @@ fn broken_connections_are_resumed_and_nothing_is_listed_again() {
 
 #[test]
 fn a_launcher_that_is_gone_at_once_is_seen_to_succeed_however_often_watches_break() {
-    let plugins = campaign::plugins().unwrap();
+    let plugins = built_in::of_campaigns();
     let mut lost = vec![];
     for seed in 0..60 {
         in_virtual_time(async {
@@ -250,7 +251,7 @@ fn a_launcher_that_is_gone_at_once_is_seen_to_succeed_however_often_watches_brea
 
 #[test]
 fn a_silent_watch_is_opened_again_where_it_was() {
-    let plugins = campaign::plugins().unwrap();
+    let plugins = built_in::of_campaigns();
     in_virtual_time(async {
         let world = World::new(&plugins, 1, Faults::none());
         after(Duration::from_secs(5)).await;
@@ -268,7 +269,7 @@ fn a_silent_watch_is_opened_again_where_it_was() {
 
 #[test]
 fn an_expired_version_is_listed_again_and_not_in_a_hurry() {
-    let plugins = campaign::plugins().unwrap();
+    let plugins = built_in::of_campaigns();
     in_virtual_time(async {
         let world = World::new(&plugins, 1, Faults { reopen_gone: 1.0, ..Faults::none() });
         after(Duration::from_secs(60)).await;
@@ -289,7 +290,7 @@ fn too_many(seconds: u32) -> ApiError {
 
 #[test]
 fn who_is_asked_to_come_again_later_does_not_come_before() {
-    let plugins = campaign::plugins().unwrap();
+    let plugins = built_in::of_campaigns();
     in_virtual_time(async {
         let world = World::new(&plugins, 1, Faults::none());
         after(Duration::from_secs(2)).await;
@@ -322,7 +323,7 @@ fn who_is_asked_to_come_again_later_does_not_come_before() {
 
 #[test]
 fn a_job_whose_creates_are_put_off_for_long_says_what_it_waits_for() {
-    let plugins = campaign::plugins().unwrap();
+    let plugins = built_in::of_campaigns();
     in_virtual_time(async {
         let world = World::new(&plugins, 1, Faults::none());
         after(Duration::from_secs(2)).await;
@@ -351,7 +352,7 @@ fn a_job_whose_creates_are_put_off_for_long_says_what_it_waits_for() {
 // The pass that is asked to wait writes no event, and the next one finds the pods.
 #[test]
 fn the_event_of_a_job_names_the_pods_that_were_made_before_the_host_was_asked_to_wait() {
-    let plugins = campaign::plugins().unwrap();
+    let plugins = built_in::of_campaigns();
     in_virtual_time(async {
         let world = World::new(&plugins, 1, Faults::none());
         after(Duration::from_secs(2)).await;
@@ -373,7 +374,7 @@ fn the_event_of_a_job_names_the_pods_that_were_made_before_the_host_was_asked_to
 
 #[test]
 fn a_host_whose_token_has_expired_asks_with_back_off_and_goes_on_once_it_has_another() {
-    let plugins = campaign::plugins().unwrap();
+    let plugins = built_in::of_campaigns();
     in_virtual_time(async {
         // Watches that break have to be opened again, with the token.
         let faults = Faults { watch_drop: 0.5, ..Faults::none() };
@@ -401,7 +402,7 @@ fn a_host_whose_token_has_expired_asks_with_back_off_and_goes_on_once_it_has_ano
 
 #[test]
 fn an_absurd_time_to_come_again_is_cut_short() {
-    let plugins = campaign::plugins().unwrap();
+    let plugins = built_in::of_campaigns();
     in_virtual_time(async {
         let world = World::new(&plugins, 1, Faults::none());
         world.sim.refuse_times(Matching::verb("list", "pods"), too_many(u32::MAX), 1);
@@ -412,7 +413,7 @@ fn an_absurd_time_to_come_again_is_cut_short() {
 
 #[test]
 fn a_clock_that_is_set_back_delays_nothing() {
-    let plugins = campaign::plugins().unwrap();
+    let plugins = built_in::of_campaigns();
     in_virtual_time(async {
         let world = World::new(&plugins, 1, Faults::none());
         world.sim.create(json!({

@@ -1,7 +1,7 @@
 //! The built-in plugins. In `host/`, only this file and `build.rs` contain their names.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use troupe_plugin::original::Original;
+use troupe_plugin::{crd::Relation, original::Original};
 
 include!(concat!(env!("OUT_DIR"), "/builtin.rs"));
 
@@ -19,6 +19,13 @@ pub fn crds() -> Vec<CustomResourceDefinition> {
         crd
     });
     categorised.collect()
+}
+
+/// Returns what fields of the kinds of job have to do with each other, and how a job breaks it.
+#[must_use]
+pub fn relations() -> Vec<Relation> {
+    let all = [cron::crd::relations(), job::crd::relations(), mpi::crd::relations(), paddle::crd::relations()];
+    [all.concat(), rhino::crd::relations(), kubeflow::relations::all()].concat()
 }
 
 /// Returns how to recognise the original operators that the plugins replace.

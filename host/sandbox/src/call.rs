@@ -114,6 +114,11 @@ impl Caller {
         Ok(Self { engine: super::compile::engine(&limits)?, limits, tally: Tally::default() })
     }
 
+    /// Returns a caller with the same engine and limits, and with statistics that begin at zero.
+    pub(super) fn counted_anew(&self) -> Self {
+        Self { engine: self.engine.clone(), limits: self.limits.clone(), tally: Tally::default() }
+    }
+
     pub(super) fn engine(&self) -> &Engine {
         &self.engine
     }

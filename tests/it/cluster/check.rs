@@ -5,7 +5,7 @@ use super::{
     deploy::{self, HOST},
     objects::{DEPLOYMENTS, LEASES, Namespace, PODS, SOON, at, text},
 };
-use crate::operator::{Operator, binary};
+use crate::operator::{Operator, binary, command};
 use harness::{ControlPlane, Options, until};
 use kube::{
     Client,
@@ -13,7 +13,6 @@ use kube::{
     core::Request,
 };
 use serde_json::{Value, json};
-use std::process::Command;
 
 const POLICIES: &str = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies";
 const POLICY_BINDINGS: &str = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings";
@@ -44,11 +43,10 @@ impl Installed {
 
     /// Whether nothing is wrong, and what the command in README.md prints.
     async fn check(&self) -> (bool, Vec<String>) {
-        let mut command = Command::new("setpriv");
-        command.args(["--pdeathsig", "KILL", "--"]).env("KUBECONFIG", self.plane.kubeconfig("troupe").unwrap());
+        let mut command = command(binary(), &self.plane.kubeconfig("troupe").unwrap());
         let documented = include_str!("../../../README.md").lines().find(|line| line.starts_with("troupe check "));
         let arguments = documented.unwrap().split_whitespace().skip(1);
-        let run = move || command.arg(binary()).args(arguments).output().unwrap();
+        let run = move || command.args(arguments).output().unwrap();
         let output = tokio::task::spawn_blocking(run).await.unwrap();
         let told = String::from_utf8(output.stdout).unwrap();
         (output.status.success(), told.lines().map(|line| line.trim().to_owned()).collect())

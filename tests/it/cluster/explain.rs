@@ -65,6 +65,11 @@ fn job(template: &Template, variable: &str) -> Value {
     if template.path[1] == "jobTemplate" {
         inner["spec"]["schedule"] = json!("@yearly");
     }
+    if template.plural == "mpijobs" {
+        // Without a launcher it is refused.
+        let launcher = json!({ "spec": { "containers": [{ "name": "launcher", "image": "x" }] } });
+        inner["spec"]["mpiReplicaSpecs"]["Launcher"] = json!({ "replicas": 1, "template": launcher });
+    }
     inner["apiVersion"] = template.api_version.as_str().into();
     inner["kind"] = template.kind.as_str().into();
     inner["metadata"] = json!({ "name": format!("merged-{}", template.path[1].to_lowercase()) });
@@ -96,7 +101,8 @@ async fn two_managers_set_a_variable_each_where_the_originals_merge_them() {
         let stored = shell.prints(&format!("kubectl get {resource} {name} --namespace merged -o json"));
         let stored: Value = serde_json::from_str(&stored).unwrap();
         let spec = template.path.iter().fold(&stored, |at, field| match field.as_str() {
-            "*" => at.as_object().and_then(|types| types.values().next()).unwrap_or(&Value::Null),
+            // A launcher has no variable.
+            "*" => at.as_object().and_then(|types| types.values().next_back()).unwrap_or(&Value::Null),
             field => &at[field],
         });
         let variable = |name: &str| json!({ "name": name, "value": "1" });

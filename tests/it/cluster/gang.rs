@@ -3,17 +3,17 @@
 
 use super::{
     jobs::paddle,
-    objects::{Kind, Namespace, PADDLE_JOBS, PODS, SERVICES, at, text},
-    preflight::{has, lines, preflight},
-    together::{Scheduler, are_without_a_node},
+    objects::{Kind, Namespace, PADDLE_JOBS, PODS, PYTORCH_JOBS, SERVICES, SOON, at, condition_of, text},
+    together::{self, Scheduler, are_without_a_node, is_true, paddle_job},
     world::World,
 };
 use crate::operator::Operator;
-
-use harness::{ControlPlane, Options};
+use harness::{ControlPlane, Options, until};
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 
 const POD_GROUPS: Kind = Kind::new("apis/scheduling.volcano.sh/v1beta1", "podgroups");
+const NODES: Kind = Kind::new("api/v1", "nodes");
 const CRDS: Kind = Kind::new("apis/apiextensions.k8s.io/v1", "customresourcedefinitions");
 
 /// Volcano's kind, as far as it matters: spec and status as they come, status apart, its default queue.
@@ -79,8 +79,6 @@ async fn pods_wait_until_volcano_admits_their_group_even_if_volcano_comes_later(
     operator.stop().await;
 }
 
-const OF_THE_ALPHA: Kind = Kind::new("apis/scheduling.k8s.io/v1alpha2", "podgroups");
-
 /// It says of each pod that it has no node.
 pub(crate) const fn kubernetes(pod_groups: Kind) -> Scheduler {
     Scheduler {
@@ -91,23 +89,101 @@ pub(crate) const fn kubernetes(pod_groups: Kind) -> Scheduler {
     }
 }
 
-// KEP-4671 in Kubernetes 1.36, whose API version 1.37 does not have: all pods of a gang are bound, or none.
-#[tokio::test]
-#[cfg_attr(lacks_cluster, ignore = "needs Go and openssl")]
-async fn kubernetes_own_scheduler_starts_all_pods_of_a_job_or_none() {
-    let options = Options::default().fake_nodes(2).gangs().crds(install::crds::all());
+/// Kubernetes 1.37 has no earlier version of it.
+const KUBERNETES: Scheduler = kubernetes(Kind::new("apis/scheduling.k8s.io/v1beta1", "podgroups"));
+
+/// A control plane with gangs and a host that asks for them.
+async fn with_gangs(fake_nodes: usize) -> (ControlPlane, Namespace, Operator) {
+    let options = Options::default().fake_nodes(fake_nodes).gangs().crds(install::crds::all());
     let plane = ControlPlane::start(options).await.unwrap();
     let namespace = Namespace::create_in(plane.client("user").await.unwrap(), "own").await;
-    let scheduler = kubernetes(OF_THE_ALPHA);
-    let operator = scheduler.host(&plane, &namespace).await;
-    scheduler.starts_all_pods_or_none(&namespace).await;
-    operator.stop().await;
+    let operator = KUBERNETES.host(&plane, &namespace).await;
+    (plane, namespace, operator)
+}
 
-    // What an upgrade to 1.37 cannot keep.
-    has(&lines(&preflight(&plane, &[]).await), &["ok    there are no objects of scheduling.k8s.io/v1alpha2"]);
-    let group = json!({ "apiVersion": "scheduling.k8s.io/v1alpha2", "kind": "PodGroup", "metadata": { "name": "left" },
-        "spec": { "schedulingPolicy": { "gang": { "minCount": 2 } } } });
-    namespace.create(&OF_THE_ALPHA, &group).await;
-    let expected = "note  there is 1 object of scheduling.k8s.io/v1alpha2, which Kubernetes 1.37 does not serve: podgroup/own/left";
-    has(&lines(&preflight(&plane, &[]).await), &[expected]);
+// KEP-4671: all pods of a gang are bound, or none.
+#[tokio::test]
+#[cfg_attr(lacks_cluster, ignore = "needs Go and openssl")]
+async fn kubernetes_own_scheduler_starts_all_pods_of_a_job_or_none_and_follows_its_scale() {
+    let (_plane, namespace, operator) = with_gangs(2).await;
+    KUBERNETES.starts_all_pods_or_none(&namespace).await;
+
+    // `minCount` can be changed since Kubernetes 1.37: the gang of a job that is scaled to what fits is bound.
+    namespace.create(&PODS, &together::filler()).await;
+    namespace.is(&PODS, "filler", "bound", together::is_bound).await;
+    let mut job = paddle_job();
+    job["metadata"]["name"] = json!("scaled");
+    namespace.create(&PADDLE_JOBS, &job).await;
+    let count = |wanted: u32| move |group: &Value| at(group, KUBERNETES.count) == &json!(wanted);
+    namespace.is(&KUBERNETES.pod_groups, "scaled", "of two pods", count(2)).await;
+    until(SOON, "both pods to be turned away", || async {
+        Ok(are_without_a_node(&namespace.list(&PODS).await?, 2).then_some(()))
+    })
+    .await
+    .unwrap();
+    namespace.patch(&PADDLE_JOBS, "scaled", &json!({ "spec": { "worker": { "replicas": 1 } } })).await;
+    namespace.is(&KUBERNETES.pod_groups, "scaled", "of one pod", count(1)).await;
+    namespace.is(&PADDLE_JOBS, "scaled", "Completed", |job| at(job, "/status/phase") == "Completed").await;
+
+    // Kubernetes 1.37 starts no pod of a gang whose pods have priorities that differ.
+    let mut mixed = together::pytorch_job();
+    mixed["metadata"]["name"] = json!("mixed");
+    mixed["spec"]["pytorchReplicaSpecs"]["Worker"]["template"]["spec"]["priorityClassName"] = json!("high");
+    namespace.create(&PYTORCH_JOBS, &mixed).await;
+    let rejected = namespace.is(&PYTORCH_JOBS, "mixed", "rejected", |job| is_true(job, "Rejected")).await;
+    let said = condition_of(&rejected, "Rejected").map(|it| text(it, "/message").to_owned()).unwrap_or_default();
+    assert!(said.contains("spec.pytorchReplicaSpecs.Worker.template.spec.priorityClassName"), "{said}");
+    operator.stop().await;
+}
+
+/// The number of pairs of gangs. Each pair has two nodes, with room for one gang.
+const PAIRS: usize = 100;
+
+// A gang that is half bound would hold a node for ever that the other needs.
+#[tokio::test]
+#[cfg_attr(lacks_cluster, ignore = "needs Go and openssl")]
+async fn of_two_gangs_with_room_for_one_one_starts_and_no_pod_of_the_other_in_a_hundred_tries() {
+    let (_plane, namespace, operator) = with_gangs(2 * PAIRS).await;
+    for node in 0..2 * PAIRS {
+        let pair = json!({ "metadata": { "labels": { "pair": (node / 2).to_string() } } });
+        namespace.patch_in_cluster(&NODES, &format!("fake-{node}"), &pair).await;
+    }
+    for pair in 0..PAIRS {
+        for side in ["a", "b"] {
+            let mut job = paddle_job();
+            job["metadata"]["name"] = json!(format!("{side}{pair}"));
+            let spec = &mut job["spec"]["worker"]["template"]["spec"];
+            spec["nodeSelector"] = json!({ "pair": pair.to_string() });
+            // The pods do not end, so that a gang that is bound keeps its nodes.
+            job["spec"]["worker"]["template"]["metadata"] = json!({});
+            namespace.create(&PADDLE_JOBS, &job).await;
+        }
+    }
+    // How many pods of each job are bound.
+    let bound = || async {
+        let mut bound: BTreeMap<String, usize> = BTreeMap::new();
+        for pod in namespace.list(&PODS).await? {
+            let job = text(&pod, "/metadata/name").split('-').next().unwrap_or_default().to_owned();
+            *bound.entry(job).or_default() += usize::from(together::is_bound(&pod));
+        }
+        anyhow::Ok(bound)
+    };
+    let settled = |bound: &BTreeMap<String, usize>| bound.values().filter(|count| **count == 2).count();
+    let first = until(SOON, "one gang of each pair to be bound", || async {
+        let bound = bound().await?;
+        Ok((settled(&bound) == PAIRS).then_some(bound))
+    });
+    let first = first.await.unwrap();
+    let halves: Vec<_> = first.iter().filter(|(_, count)| **count == 1).collect();
+    assert!(halves.is_empty() && first.len() == 2 * PAIRS, "{halves:?} of {}", first.len());
+    for (winner, _) in first.iter().filter(|(_, count)| **count == 2) {
+        namespace.delete(&PADDLE_JOBS, winner).await;
+    }
+    let second = until(SOON, "the other gang of each pair to be bound", || async {
+        let mut bound = bound().await?;
+        bound.retain(|job, _| first[job] == 0);
+        Ok((settled(&bound) == PAIRS).then_some(bound))
+    });
+    assert_eq!(second.await.unwrap().len(), PAIRS);
+    operator.stop().await;
 }

@@ -33,6 +33,11 @@ pub(crate) const RHINO_JOBS: Kind = Kind("apis/openrhino.org/v1alpha2", "rhinojo
 pub(crate) const CRON_JOBS: Kind = Kind("apis/batch.tutorial.kubebuilder.io/v1", "cronjobs");
 pub(crate) const MPI_JOBS: Kind = Kind("apis/kubeflow.org/v2beta1", "mpijobs");
 pub(crate) const PYTORCH_JOBS: Kind = Kind("apis/kubeflow.org/v1", "pytorchjobs");
+pub(crate) const INDEXED_JOBS: Kind = Kind("apis/batch.troupe.dev/v1alpha1", "indexedjobs");
+pub(crate) const TF_JOBS: Kind = Kind("apis/kubeflow.org/v1", "tfjobs");
+pub(crate) const XGBOOST_JOBS: Kind = Kind("apis/kubeflow.org/v1", "xgboostjobs");
+pub(crate) const JAX_JOBS: Kind = Kind("apis/kubeflow.org/v1", "jaxjobs");
+pub(crate) const KUBEFLOW_PADDLE_JOBS: Kind = Kind("apis/kubeflow.org/v1", "paddlejobs");
 
 impl Kind {
     pub(crate) const fn new(before_namespace: &'static str, plural: &'static str) -> Self {

@@ -8,12 +8,12 @@ use super::{
     objects::{DEPLOYMENTS, Kind, LEASES, MPI_JOBS, Namespace, PADDLE_JOBS, PODS, SERVICES, SOON, at, text},
     played,
 };
-use crate::operator::binary;
+use crate::operator::{binary, command};
 use harness::{ControlPlane, Options, until};
 use jiff::Timestamp;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use serde_json::{Value, json};
-use std::process::{Command, Output};
+use std::process::Output;
 
 const DEFINITION: &str = "paddlejobs.batch.paddlepaddle.org";
 
@@ -84,10 +84,9 @@ async fn submit(namespace: &Namespace) {
 }
 
 pub(crate) async fn preflight(plane: &ControlPlane, arguments: &[&str]) -> Output {
-    let mut command = Command::new("setpriv");
-    command.args(["--pdeathsig", "KILL", "--"]).env("KUBECONFIG", plane.kubeconfig("troupe").unwrap());
+    let mut command = command(binary(), &plane.kubeconfig("troupe").unwrap());
     let arguments: Vec<_> = arguments.iter().map(ToString::to_string).collect();
-    let run = move || command.arg(binary()).arg("preflight").args(arguments).output().unwrap();
+    let run = move || command.arg("preflight").args(arguments).output().unwrap();
     tokio::task::spawn_blocking(run).await.unwrap()
 }
 

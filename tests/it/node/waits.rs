@@ -70,7 +70,8 @@ async fn a_job_says_what_is_in_the_way_of_its_pod_and_keeps_what_failed_first() 
         (
             "gate",
             json!({ "schedulingGates": [{ "name": "example.org/quota" }] }),
-            none.clone(),
+            // Long enough for `kubectl wait` to see it Running, however busy the machine is.
+            json!({ "command": ["sleep", "20"] }),
             "A pod has a scheduling gate",
         ),
     ];

@@ -171,7 +171,7 @@ fn calls_of_a_digest_that_a_job_has_loaded_count_under_the_name_of_its_plugin() 
             if !has_plugin {
                 world.sim.delete(PLUGIN.0, PLUGIN.1, "", "paddle").unwrap();
             }
-            let plugins = Arc::new(builtins().fork());
+            let plugins = of_campaigns();
             let _host = world.host_of(OWN, Arc::clone(&plugins));
             loaded(&plugins, &one).await;
             let frameworks = plugins.frameworks();
@@ -192,7 +192,7 @@ fn a_digest_that_nothing_needed_for_a_while_is_sought_for_the_next_job_that_does
             let bytes = Matching { actor: Some(HOST.into()), ..Matching::verb("get", "configmaps") };
             let unavailable = ApiError::new(503, "ServiceUnavailable", "the server is busy");
             let refusal = world.sim.refuse(bytes.named(&map_of(&one)), unavailable);
-            let plugins = Arc::new(builtins().fork());
+            let plugins = of_campaigns();
             let _host = world.host_of(OWN, Arc::clone(&plugins));
             if is_reported {
                 world.held("old", "PluginMissing").await;

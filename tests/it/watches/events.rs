@@ -1,7 +1,7 @@
 //! The watch of the events in which schedulers say what they say nowhere else.
 
 use super::{PADDLE, World, after, in_virtual_time};
-use lab::campaign;
+use crate::built_in;
 use serde_json::json;
 use sim::{ApiError, Faults, Matching};
 use std::time::Duration;
@@ -10,7 +10,7 @@ use std::time::Duration;
 #[test]
 fn what_a_scheduler_says_in_events_is_shown_and_they_are_listed_once() {
     const GROUP: (&str, &str) = ("scheduling.volcano.sh/v1beta1", "PodGroup");
-    let plugins = campaign::plugins().unwrap();
+    let plugins = built_in::of_campaigns();
     plugins.configure("paddle", &json!({ "scheduling": "volcano" })).unwrap();
     in_virtual_time(async {
         let world = World::new(&plugins, 1, Faults::none());
@@ -55,7 +55,7 @@ fn what_a_scheduler_says_in_events_is_shown_and_they_are_listed_once() {
 
 #[test]
 fn events_are_watched_soon_although_an_api_server_that_starts_forbids_them() {
-    let plugins = campaign::plugins().unwrap();
+    let plugins = built_in::of_campaigns();
     let forbidden = || ApiError::new(403, "Forbidden", "events is forbidden: not yet synced");
     in_virtual_time(async {
         let world = World::new(&plugins, 1, Faults::none());
@@ -75,7 +75,7 @@ fn events_are_watched_soon_although_an_api_server_that_starts_forbids_them() {
 
 #[test]
 fn a_users_huge_events_do_not_hide_what_schedulers_say() {
-    let plugins = campaign::plugins().unwrap();
+    let plugins = built_in::of_campaigns();
     in_virtual_time(async {
         let world = World::new(&plugins, 1, Faults::none());
         // Before the host has listed anything: more bytes than one page may have.

@@ -1,7 +1,7 @@
 //! Kinds that jobs do without, such as Workloads: not served yet, forbidden, refused for a while, gone.
 
 use super::{PADDLE, World, after, in_virtual_time};
-use lab::campaign;
+use crate::built_in;
 use sandbox::Plugins;
 use serde_json::{Value, json};
 use sim::{ApiError, Faults, Kind, Matching};
@@ -74,7 +74,7 @@ fn not_found() -> ApiError {
 
 #[test]
 fn a_queued_job_waits_for_its_admission_although_an_api_server_that_starts_forbids_workloads() {
-    let plugins = campaign::plugins().unwrap();
+    let plugins = built_in::of_campaigns();
     for (verb, times) in [("list", 1), ("watch", 1), ("list", 5), ("watch", 5)] {
         in_virtual_time(async {
             let world = World::forbidding(&plugins, verb, times);
@@ -88,7 +88,7 @@ fn a_queued_job_waits_for_its_admission_although_an_api_server_that_starts_forbi
 
 #[test]
 fn a_host_without_the_right_to_workloads_serves_queued_jobs_after_half_a_minute() {
-    let plugins = campaign::plugins().unwrap();
+    let plugins = built_in::of_campaigns();
     in_virtual_time(async {
         let world = World::forbidding(&plugins, "list", u64::MAX);
         after(Duration::from_secs(29)).await;
@@ -106,7 +106,7 @@ fn a_host_without_the_right_to_workloads_serves_queued_jobs_after_half_a_minute(
 // A gate that opens because of an API server's troubles starts pods beyond the quota, which are deleted after them.
 #[test]
 fn a_queued_job_is_still_held_for_as_long_as_workloads_that_were_listed_are_refused() {
-    let plugins = campaign::plugins().unwrap();
+    let plugins = built_in::of_campaigns();
     let of_discovery = || Matching::verb("get", "");
     let unavailable = ApiError::new(503, "ServiceUnavailable", "the server is currently unable to handle the request");
     let cases = [
@@ -135,7 +135,7 @@ fn a_queued_job_is_still_held_for_as_long_as_workloads_that_were_listed_are_refu
 
 #[test]
 fn a_single_404_says_nothing_of_workloads_that_were_listed() {
-    let plugins = campaign::plugins().unwrap();
+    let plugins = built_in::of_campaigns();
     for verb in ["list", "watch"] {
         in_virtual_time(async {
             let world = World::with_a_queued_job(&plugins);
@@ -156,7 +156,7 @@ fn a_single_404_says_nothing_of_workloads_that_were_listed() {
 
 #[test]
 fn a_queued_job_is_held_no_longer_once_workloads_are_not_served_any_more() {
-    let plugins = campaign::plugins().unwrap();
+    let plugins = built_in::of_campaigns();
     in_virtual_time(async {
         let world = World::with_a_queued_job(&plugins);
         let version = json!({ "name": "v1beta2", "served": true, "storage": true, "subresources": { "status": {} } });
@@ -181,7 +181,7 @@ fn a_queued_job_is_held_no_longer_once_workloads_are_not_served_any_more() {
 // What is granted is a kind, and a plural that is another's would have the host read that.
 #[test]
 fn a_kind_that_comes_later_under_the_plural_of_another_is_not_listed() {
-    let plugins = campaign::plugins().unwrap();
+    let plugins = built_in::of_campaigns();
     in_virtual_time(async {
         let world = World::new(&plugins, 1, Faults::none());
         after(Duration::from_secs(2)).await;

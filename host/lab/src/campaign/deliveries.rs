@@ -168,8 +168,8 @@ impl Deliveries {
                 *step = Step::OfferBad(Bad::Misconfigured);
             }
         }
-        // Hosts may see the bytes that serve before the settings: they take from these what the Plugin has ceased to grant.
-        if let [_, (_, Step::OfferBad(_)), (_, Step::OfferBad(Bad::Misconfigured))] = &*self.steps {
+        // The bytes may be those that serve: hosts take from these what the Plugin has ceased to grant.
+        if self.steps.iter().any(|(_, step)| matches!(step, Step::OfferBad(Bad::Misconfigured))) {
             self.narrows = false;
         }
         self

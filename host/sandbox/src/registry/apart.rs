@@ -7,7 +7,8 @@ use parking_lot::{Mutex, RwLock};
 use std::sync::Arc;
 
 impl Plugins {
-    /// Returns the same plugins with a cache, breakers and fuel of their own. Compiles nothing.
+    /// Returns the same plugins with a cache, breakers and fuel of their own. Calls of a fork count in the statistics of
+    /// the original. Compiles nothing.
     #[must_use]
     pub fn fork(&self) -> Self {
         self.fork_with(self.loaded())
@@ -21,6 +22,12 @@ impl Plugins {
             aside: Arc::default(),
             ..self.view(self.runner.clone(), &Arc::default())
         }
+    }
+
+    /// Returns the same plugins with call statistics of their own, which begin at zero.
+    #[must_use]
+    pub fn counted_anew(self) -> Self {
+        Self { caller: Arc::new(self.caller.counted_anew()), ..self }
     }
 
     /// Returns the same plugins with a compiler that all forks share and that compiles each component once.

@@ -1,4 +1,4 @@
-module troupe.dev/tests/cluster/kubernetes
+module troupe.dev/tests/cluster/kubernetes-1.36
 
 go 1.26.0
 
