@@ -4,7 +4,7 @@
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
 pub mod args;
-mod compile;
+mod child;
 mod explain;
 mod input;
 mod job;
@@ -64,6 +64,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         #[cfg(feature = "lab")]
         Command::Sim(args) => simulate::simulate(&args),
         Command::Explain(args) => explain::explain(&args),
-        Command::Compile(args) => Ok(compile::compile(&args)),
+        Command::Compile(args) => Ok(child::compile(&args)),
+        Command::CheckSettings(args) => Ok(child::check_settings(&args)),
     }
 }

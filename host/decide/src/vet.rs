@@ -7,6 +7,7 @@ mod kinds;
 mod marks;
 mod provenance;
 mod references;
+mod selector;
 mod series;
 mod shape;
 mod size;
@@ -61,6 +62,14 @@ pub fn job(job: &Job, grants: &Grants) -> Result<(), Rejection> {
 /// is, the user's or the plugin's.
 pub fn vet(descriptor: &Descriptor, job: &Job, grants: &Grants, plan: &Plan) -> Result<(), Objection> {
     plan_of(descriptor, job, grants, plan).map_err(readable)
+}
+
+/// Checks that a plan is no larger than any plugin's may be. For plans that no host has checked, as those of recordings.
+///
+/// # Errors
+/// What is too much, and the limit.
+pub fn size(plan: &Plan) -> Result<(), Rejection> {
+    size::vet(&Grants::default(), plan)
 }
 
 /// Checks what `bind` returned for a plan.

@@ -1,18 +1,21 @@
-//! Compiles components in a child process: this same program, with limited resources and without secrets. The child
-//! inherits none of the host's environment and cannot open files or sockets. Its crash is an ordinary error.
+//! Compiles components, and checks settings by a plugin's own schema, in a child process: this same program, with limited
+//! resources and without secrets. The child inherits none of the host's environment and cannot open files or sockets. Its
+//! crash is an ordinary error.
 //!
-//! The child returns the compiled code over a pipe, and the host keeps it in memory. Compiled code of a foreign component
+//! The compiler returns the compiled code over a pipe, and the host keeps it in memory. Compiled code of a foreign component
 //! is never written to or read from a file, a cache, a ConfigMap or a registry, so nobody can tamper with it there. The child protects the
 //! host from a compiler that does not end. It does not protect it from a compromised compiler, which could return code
 //! of its own.
 
 use super::{
+    child_error::ChildError,
     compile::{config, load, plausible},
     convert::Exports,
     limits::Limits,
     load_error::LoadError,
     log::clean,
     source::digest,
+    verdict::{Question, Verdict},
 };
 use decide::Digest;
 use rlimit::{Resource, setrlimit};
@@ -33,7 +36,7 @@ use wasmtime::{Engine, error::Context};
 /// Maximum bytes that the host reads from the child's standard error.
 const STDERR_LIMIT: u64 = 16 << 10;
 
-/// Stack of the compiler's thread, in bytes.
+/// Stack of the thread that does the work, in bytes.
 const STACK: usize = 16 << 20;
 
 /// The signal that Linux sends to a process that has reached its limit of processor time.
@@ -71,14 +74,18 @@ pub(super) async fn compile(
     wasm: &[u8],
 ) -> Result<(Exports, Digest), LoadError> {
     plausible(limits, wasm)?;
-    let artifact = artifact(program, bounds, wasm).await?;
+    let artifact = run(program, "compile", bounds, wasm).await?;
     Ok((load(engine, &artifact)?, digest(wasm)))
 }
 
-async fn artifact(program: &Path, bounds: &Bounds, wasm: &[u8]) -> Result<Vec<u8>, LoadError> {
-    let failed = |source| LoadError::NoCompiler { program: program.to_owned(), source };
+/// Runs a command of this program in a child process with this input, and returns what it writes to standard output.
+///
+/// # Errors
+/// The child cannot run, exceeds its bounds, or fails.
+pub(super) async fn run(program: &Path, command: &str, bounds: &Bounds, input: &[u8]) -> Result<Vec<u8>, ChildError> {
+    let failed = |source| ChildError::NotRun { program: program.to_owned(), source };
     let mut child = Command::new(program)
-        .arg("compile")
+        .arg(command)
         .args(["--cpu-seconds", &bounds.cpu_seconds.to_string(), "--memory-bytes", &bounds.memory.to_string()])
         .env_clear()
         // Without this, the allocator would reserve 1 GiB of address space, which counts against the child's limit.
@@ -97,18 +104,18 @@ async fn artifact(program: &Path, bounds: &Bounds, wasm: &[u8]) -> Result<Vec<u8
     let whole = async {
         let feed = async move {
             // If the child does not read to the end, its exit status says why.
-            drop(stdin.write_all(wasm).await);
+            drop(stdin.write_all(input).await);
         };
         let ((), made, words) = tokio::join!(feed, up_to(stdout, bounds.output + 1), up_to(stderr, STDERR_LIMIT));
         (made, words, child.wait().await)
     };
     let Ok((made, words, status)) = timeout(bounds.wall, whole).await else {
         child.kill().await.map_err(failed)?;
-        return Err(LoadError::CompilerStopped { budget: "time", limit: format!("{:?}", bounds.wall) });
+        return Err(ChildError::Stopped { budget: "time", limit: format!("{:?}", bounds.wall) });
     };
     let (made, words, status) = (made.map_err(failed)?, words.map_err(failed)?, status.map_err(failed)?);
     if made.len() as u64 > bounds.output {
-        return Err(LoadError::CompilerStopped { budget: "output", limit: format!("{} bytes", bounds.output) });
+        return Err(ChildError::Stopped { budget: "output", limit: format!("{} bytes", bounds.output) });
     }
     if status.success() { Ok(made) } else { Err(ended(bounds, status, &String::from_utf8_lossy(&words))) }
 }
@@ -121,42 +128,62 @@ async fn up_to(pipe: impl AsyncRead + Unpin, most: u64) -> std::io::Result<Vec<u
 }
 
 /// Returns the error for a child that failed with this status and this text on standard error.
-fn ended(bounds: &Bounds, status: ExitStatus, words: &str) -> LoadError {
+fn ended(bounds: &Bounds, status: ExitStatus, words: &str) -> ChildError {
     let out_of_memory = ["memory allocation of", "Cannot allocate memory", "standard input: out of memory"]
         .iter()
         .any(|it| words.contains(it));
     if out_of_memory {
-        return LoadError::CompilerStopped { budget: "memory", limit: format!("{} bytes", bounds.memory) };
+        return ChildError::Stopped { budget: "memory", limit: format!("{} bytes", bounds.memory) };
     }
     if status.signal() == Some(SIGXCPU) {
-        let limit = format!("{} s", bounds.cpu_seconds);
-        return LoadError::CompilerStopped { budget: "processor time", limit };
+        return ChildError::Stopped { budget: "processor time", limit: format!("{} s", bounds.cpu_seconds) };
     }
     let words = clean(words.trim(), 1024);
     match status.code() {
-        Some(1) => LoadError::Compile(wasmtime::Error::msg(words)),
-        _ => LoadError::CompilerBroke { how: status.to_string(), words },
+        Some(1) => ChildError::Refused(words),
+        _ => ChildError::Broke { how: status.to_string(), words },
     }
 }
 
-/// Runs the child process: reads a component from standard input and writes compiled code to standard output.
+/// Runs the child process that compiles: reads a component from standard input and writes compiled code to standard output.
 ///
 /// # Errors
 /// Returns an error if the process cannot be confined, if input or output fails, or if the component does not compile.
 pub fn compile_as_child(cpu_seconds: u64, memory: u64) -> wasmtime::Result<()> {
+    as_child(cpu_seconds, memory, |wasm| Engine::new(&config())?.precompile_component(&wasm))
+}
+
+/// Runs the child process that checks settings: reads a schema and a config from standard input and writes what the schema
+/// says of the config to standard output, each as JSON.
+///
+/// # Errors
+/// Returns an error if the process cannot be confined, or if input or output fails.
+pub fn check_settings_as_child(cpu_seconds: u64, memory: u64) -> wasmtime::Result<()> {
+    as_child(cpu_seconds, memory, |question| {
+        let Question { schema, config } = serde_json::from_slice(&question)?;
+        Ok(serde_json::to_vec(&Verdict::of(&schema, &config))?)
+    })
+}
+
+/// Does the work on what is read from standard input, within limits, and writes what it returns to standard output.
+fn as_child(
+    cpu_seconds: u64,
+    memory: u64,
+    work: impl FnOnce(Vec<u8>) -> wasmtime::Result<Vec<u8>> + Send + 'static,
+) -> wasmtime::Result<()> {
     // This thread's stack exists from the start. A stack that must grow ends the process silently if memory is short.
-    let compiler = std::thread::Builder::new().stack_size(STACK).spawn(move || -> wasmtime::Result<()> {
-        confine(cpu_seconds, memory).context("the compiler cannot be confined")?;
-        let mut wasm = Vec::new();
-        std::io::stdin().lock().read_to_end(&mut wasm).context("standard input")?;
-        let made = Engine::new(&config())?.precompile_component(&wasm)?;
+    let worker = std::thread::Builder::new().stack_size(STACK).spawn(move || -> wasmtime::Result<()> {
+        confine(cpu_seconds, memory).context("the child cannot be confined")?;
+        let mut input = Vec::new();
+        std::io::stdin().lock().read_to_end(&mut input).context("standard input")?;
+        let made = work(input)?;
         let mut out = std::io::stdout().lock();
         out.write_all(&made).and_then(|()| out.flush()).context("standard output")
     });
-    compiler.context("no thread")?.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    worker.context("no thread")?.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
-/// Limits this process to what a compiler needs: bounded time and memory, and no more files, sockets, processes or core
+/// Limits this process to what the work needs: bounded time and memory, and no more files, sockets, processes or core
 /// dumps.
 fn confine(cpu_seconds: u64, memory: u64) -> std::io::Result<()> {
     // The soft limit ends the process with a signal that says why, the hard limit ends it in any case.
@@ -174,7 +201,7 @@ mod tests {
     use super::*;
 
     fn message(raw: i32, words: &str) -> String {
-        ended(&Bounds::default(), ExitStatus::from_raw(raw), words).to_string()
+        LoadError::from(ended(&Bounds::default(), ExitStatus::from_raw(raw), words)).to_string()
     }
 
     #[test]

@@ -1,23 +1,43 @@
-//! Where components are compiled.
+//! Where components are compiled, and asked what settings they allow.
 
 use super::{
     child::{self, Bounds},
+    child_error::ChildError,
     compile,
     convert::Exports,
     limits::Limits,
     load_error::LoadError,
+    settings::{ConfigError, allowed},
     source,
+    verdict::{Question, Verdict},
 };
-use decide::Digest;
+use decide::{Digest, plan::Descriptor};
 use parking_lot::Mutex;
-use std::{collections::HashMap, fmt, path::PathBuf, sync::Arc};
-use tokio::sync::Semaphore;
+use serde_json::Value;
+use std::{
+    collections::HashMap,
+    fmt,
+    path::{Path, PathBuf},
+    sync::Arc,
+    thread,
+    time::Duration,
+};
+use tokio::{
+    runtime::{self, Handle, RuntimeFlavor},
+    sync::Semaphore,
+    task::block_in_place,
+};
 use tracing::warn;
 use wasmtime::Engine;
 
 /// Permit to compile a foreign component, one at a time: a compiler can use as much memory and time as all plugins
 /// together.
 static TURN: Semaphore = Semaphore::const_new(1);
+
+/// Resource limits of a child that checks settings.
+fn of_settings() -> Bounds {
+    Bounds { cpu_seconds: 5, memory: 512 << 20, wall: Duration::from_secs(60), output: 64 << 10 }
+}
 
 /// Where components are compiled.
 #[derive(Debug, Clone)]
@@ -90,6 +110,23 @@ impl Compiler {
         }
     }
 
+    /// Returns whether the schema of a foreign component allows the config. A child is asked within bounds, and the thread of
+    /// the caller waits for it.
+    ///
+    /// # Errors
+    /// The schema does not allow it, is none, or takes more than its bounds.
+    pub(super) fn allows(&self, described: &Descriptor, config: &Value) -> Result<(), ConfigError> {
+        let (plugin, schema) = (&described.name, &described.config_schema);
+        let verdict = match self {
+            Self::InProcess | Self::Once(_) => Verdict::of(schema, config),
+            Self::Child { program, .. } => {
+                let failed = |why| ConfigError::NotChecked { plugin: plugin.clone(), why };
+                waiting(|| asked_of_a_child(program, schema, config)).map_err(failed)?
+            }
+        };
+        allowed(verdict, plugin)
+    }
+
     /// Compiles a built-in component like [`foreign`](Self::foreign), but concurrently with others, and in this process
     /// if the child fails.
     ///
@@ -109,4 +146,24 @@ impl Compiler {
         }
         compile::compile(engine, limits, wasm)
     }
+}
+
+fn asked_of_a_child(program: &Path, schema: &Value, config: &Value) -> Result<Verdict, ChildError> {
+    let failed = |source| ChildError::NotRun { program: program.to_owned(), source };
+    let question = serde_json::to_vec(&Question { schema, config }).map_err(|error| failed(error.into()))?;
+    // The caller may be on any runtime, or on none.
+    let answer = thread::scope(|scope| {
+        let asking = scope.spawn(|| {
+            let runtime = runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
+            runtime.block_on(child::run(program, "check-settings", &of_settings(), &question))
+        });
+        asking.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })?;
+    serde_json::from_slice(&answer).map_err(|error| failed(error.into()))
+}
+
+/// Does what makes this thread wait; other tasks of its runtime go on where it has other threads.
+fn waiting<T>(work: impl FnOnce() -> T) -> T {
+    let has_others = Handle::try_current().is_ok_and(|it| it.runtime_flavor() == RuntimeFlavor::MultiThread);
+    if has_others { block_in_place(work) } else { work() }
 }

@@ -1,7 +1,7 @@
 //! Plugins: components of `wit/framework.wit`, loaded once and called on fresh instances.
 //!
 //! The reconcile loop uses only [`Plugins`]. `gate` checks the complexity of components, `compile` compiles them,
-//! `child` does so for foreign ones, `precompiled` ahead of time for the built-in ones. `wasi` decides what a component may import, `call` calls it within its `limits`,
+//! `child` does so for foreign ones and checks their settings, `precompiled` ahead of time for the built-in ones. `wasi` decides what a component may import, `call` calls it within its `limits`,
 //! and `convert` checks its answers and converts them to the host's types. `determinism` compares two answers to one
 //! call; `breaker` and `allowance` decide when a plugin is not called. `trace` makes spans of calls.
 
@@ -10,6 +10,7 @@ mod ask;
 mod breaker;
 mod call;
 mod child;
+mod child_error;
 mod compile;
 mod compiler;
 mod convert;
@@ -33,13 +34,14 @@ mod stats;
 pub mod surface;
 pub mod trace;
 mod twin;
+mod verdict;
 mod wasi;
 
 pub use ask::PassAnswer;
 pub use breaker::{BreakerState, Position};
 pub use call::NoPlan;
-pub use child::Bounds;
-pub use child::compile_as_child;
+pub use child::{Bounds, check_settings_as_child, compile_as_child};
+pub use child_error::ChildError;
 pub use compiler::Compiler;
 pub use description::DescriptionError;
 pub use executor::Executor;

@@ -45,24 +45,24 @@ pub struct Limits {
 pub struct PluginLimits {
     /// Maximum fuel of one function call, about one unit per WebAssembly instruction.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(range(max = 9_007_199_254_740_991_u64))]
+    #[schemars(range(min = 1, max = 9_007_199_254_740_991_u64))]
     pub fuel: Option<u64>,
     /// Maximum fuel of all calls of the plugin in one minute. While none is left, the host does not call the plugin,
     /// and its jobs have the condition `PluginFaulted` with the reason `Throttled`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(range(max = 9_007_199_254_740_991_u64))]
+    #[schemars(range(min = 1, max = 9_007_199_254_740_991_u64))]
     pub fuel_per_minute: Option<u64>,
     /// Maximum wall-clock time of one function call, in milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(range(max = 4_294_967_295_u64))]
+    #[schemars(range(min = 1, max = 4_294_967_295_u64))]
     pub wall_milliseconds: Option<u32>,
     /// Maximum linear memory of an instance, all its memories together, in bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(range(max = 4_294_967_295_u64))]
+    #[schemars(range(min = 1, max = 4_294_967_295_u64))]
     pub memory_bytes: Option<u32>,
     /// Maximum size of one answer of the plugin, in bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(range(max = 4_294_967_295_u64))]
+    #[schemars(range(min = 1, max = 4_294_967_295_u64))]
     pub answer_bytes: Option<u32>,
     /// Maximum number of log lines in one pass.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -70,7 +70,7 @@ pub struct PluginLimits {
     pub log_lines: Option<u32>,
     /// Maximum number of concurrent calls.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(range(max = 4_294_967_295_u64))]
+    #[schemars(range(min = 1, max = 4_294_967_295_u64))]
     pub concurrency: Option<u32>,
 }
 

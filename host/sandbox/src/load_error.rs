@@ -1,6 +1,6 @@
 //! Errors of loading a plugin.
 
-use super::{convert::CONTRACT, description::DescriptionError};
+use super::{child_error::ChildError, convert::CONTRACT, description::DescriptionError};
 use std::path::PathBuf;
 
 /// The reason why a plugin is not loaded.
@@ -90,4 +90,15 @@ pub enum LoadError {
     /// This machine cannot run WebAssembly.
     #[error("failed to set up the WebAssembly engine")]
     Engine(#[source] wasmtime::Error),
+}
+
+impl From<ChildError> for LoadError {
+    fn from(error: ChildError) -> Self {
+        match error {
+            ChildError::Stopped { budget, limit } => Self::CompilerStopped { budget, limit },
+            ChildError::Broke { how, words } => Self::CompilerBroke { how, words },
+            ChildError::Refused(words) => Self::Compile(wasmtime::Error::msg(words)),
+            ChildError::NotRun { program, source } => Self::NoCompiler { program, source },
+        }
+    }
 }

@@ -18,7 +18,7 @@ use super::{
     limits::Limits,
     load_error::LoadError,
     plan_cache::{PlanCache, Planned, Shown},
-    settings::{ConfigError, Settings, configured, wanted},
+    settings::{ConfigError, Settings, configured, wanted, with_config},
     stats::CallStats,
     twin::Twin,
 };
@@ -74,16 +74,6 @@ pub struct Prepared {
     pub descriptor: Arc<Descriptor>,
     exports: Exports,
     twin: Twin,
-}
-
-impl Prepared {
-    /// Returns what the plugin describes with these settings.
-    ///
-    /// # Errors
-    /// As for [`configured`].
-    pub fn configured(&self, settings: &Settings) -> Result<Descriptor, ConfigError> {
-        configured(&self.descriptor, &settings.config())
-    }
 }
 
 /// The loaded plugins.
@@ -159,7 +149,7 @@ impl Plugins {
     /// Returns an error if the plugin's schema does not allow the settings.
     pub fn add(&self, prepared: &Prepared, settings: &Settings) -> Result<Arc<Descriptor>, ConfigError> {
         let config = settings.config();
-        let descriptor = Arc::new(prepared.configured(settings)?);
+        let descriptor = Arc::new(self.configured(&prepared.digest, &prepared.descriptor, &config)?);
         let grants = settings.grants.clone().unwrap_or_else(|| wanted(&descriptor, &config));
         let limits = self.limits_of(settings);
         self.put(Loaded {
@@ -176,6 +166,16 @@ impl Plugins {
             limits,
         });
         Ok(descriptor)
+    }
+
+    /// Returns what a plugin describes with this config. What comes with the host is trusted as the host is; the schema of
+    /// anything else is asked within bounds.
+    fn configured(&self, digest: &Digest, described: &Descriptor, config: &Value) -> Result<Descriptor, ConfigError> {
+        if Self::built_in_digests().any(|built_in| built_in == *digest) {
+            return configured(described, config);
+        }
+        self.compiler.allows(described, config)?;
+        with_config(described, config)
     }
 
     /// Loads another plugin and returns its digest. `label` names it until it has described itself.
@@ -218,7 +218,7 @@ impl Plugins {
             return Err(ConfigError::NoSuchPlugin { name: name.to_owned(), there_are });
         }
         for plugin in all {
-            let descriptor = configured(&plugin.described, config)?;
+            let descriptor = self.configured(&plugin.digest, &plugin.described, config)?;
             let (grants, descriptor) = (wanted(&descriptor, config), Arc::new(descriptor));
             let (config, accepted) = (config.to_string(), grants.clone());
             self.put(Loaded { config, grants, accepted, descriptor, ..Loaded::clone(plugin) });

@@ -1,6 +1,6 @@
 //! A cluster operator's settings for a plugin, and their validation against the plugin's schema.
 
-use crate::PluginLimits;
+use crate::{PluginLimits, child_error::ChildError, verdict::Verdict};
 use decide::{
     grants::Grants,
     plan::{Descriptor, SettingsError},
@@ -53,21 +53,49 @@ pub enum ConfigError {
         /// Each wrong place, and what is wrong there.
         message: String,
     },
+    /// It is unknown whether the schema allows the settings.
+    #[error("the settings of plugin {plugin} cannot be checked by its schema: {why}")]
+    NotChecked {
+        /// The plugin's name.
+        plugin: String,
+        /// What happened to the child that checked them.
+        why: ChildError,
+    },
 }
 
-/// Returns what a plugin describes with this config: what it describes of itself, and the kinds that the config adds.
+impl ConfigError {
+    /// Returns whether these settings are known to be wrong for the plugin: others may be right.
+    #[must_use]
+    pub fn is_known(&self) -> bool {
+        !matches!(self, Self::NotChecked { .. })
+    }
+}
+
+/// # Errors
+/// The config is not allowed.
+pub(super) fn allowed(verdict: Verdict, plugin: &str) -> Result<(), ConfigError> {
+    let plugin = plugin.to_owned();
+    match verdict {
+        Verdict::Allowed => Ok(()),
+        Verdict::NoSchema(message) => Err(ConfigError::Schema { plugin, message }),
+        Verdict::Refused(message) => Err(ConfigError::Refused { plugin, message }),
+    }
+}
+
+/// Returns what a plugin describes with this config: what it describes of itself, and the kinds that the config adds. The
+/// plugin's schema is asked in this process, without bounds.
 ///
 /// # Errors
 /// The plugin's own schema does not allow the config, or it adds a kind that no job may own.
 pub fn configured(described: &Descriptor, config: &Value) -> Result<Descriptor, ConfigError> {
+    allowed(Verdict::of(&described.config_schema, config), &described.name)?;
+    with_config(described, config)
+}
+
+/// Does the same with a config that the plugin's schema allows.
+pub(super) fn with_config(described: &Descriptor, config: &Value) -> Result<Descriptor, ConfigError> {
     let plugin = || described.name.clone();
     let refused = |message| ConfigError::Refused { plugin: plugin(), message };
-    let schema = jsonschema::validator_for(&described.config_schema)
-        .map_err(|error| ConfigError::Schema { plugin: plugin(), message: error.to_string() })?;
-    let wrong: Vec<_> = schema.iter_errors(config).map(|error| format!("{}: {error}", error.instance_path())).collect();
-    if !wrong.is_empty() {
-        return Err(refused(wrong.join("; ")));
-    }
     let whole = described.with_settings(config).map_err(|error| match error {
         SettingsError::Mark { .. } => ConfigError::Schema { plugin: plugin(), message: error.to_string() },
         SettingsError::Value { .. } | SettingsError::Queueing { .. } | SettingsError::OwnKind { .. } => {

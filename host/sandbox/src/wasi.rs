@@ -72,7 +72,7 @@ pub(super) const STUBS: &[(&str, &str, Stub)] = &[
     ("wasi:cli/terminal-stdin", "get-terminal-stdin", |_, _| Ok(Some(Val::Option(None)))),
     ("wasi:cli/terminal-stdout", "get-terminal-stdout", |_, _| Ok(Some(Val::Option(None)))),
     ("wasi:cli/terminal-stderr", "get-terminal-stderr", |_, _| Ok(Some(Val::Option(None)))),
-    ("wasi:clocks/monotonic-clock", "now", |store, _| Ok(Some(Val::U64(store.data().now.saturating_mul(1_000_000))))),
+    ("wasi:clocks/monotonic-clock", "now", |store, _| Ok(Some(Val::U64(nanoseconds(store.data().now))))),
     ("wasi:clocks/monotonic-clock", "resolution", |_, _| Ok(Some(Val::U64(1_000_000)))),
     ("wasi:clocks/wall-clock", "now", |store, _| Ok(Some(datetime(store.data().now)))),
     ("wasi:clocks/wall-clock", "resolution", |_, _| Ok(Some(datetime(1)))),
@@ -97,6 +97,12 @@ pub(super) const STUBS: &[(&str, &str, Stub)] = &[
         Ok(Some(Val::Tuple(vec![Val::U64(guest.draw()), Val::U64(guest.draw())])))
     }),
 ];
+
+/// Returns what the monotonic clock reads at this time in milliseconds: nanoseconds, at least 1. `describe` and `plan` are
+/// called with the time 0, and Go's runtime exits if the clock reads 0.
+fn nanoseconds(now: u64) -> u64 {
+    now.saturating_mul(1_000_000).max(1)
+}
 
 /// The host's side of the resources. Each is only a type: there is nothing behind a handle.
 struct Input;
@@ -242,6 +248,11 @@ mod tests {
         ] {
             assert_eq!(allowed(stranger), None, "{stranger}");
         }
+    }
+
+    #[test]
+    fn the_monotonic_clock_reads_the_time_and_never_0() {
+        assert_eq!([0, 1, 1500, u64::MAX].map(nanoseconds), [1, 1_000_000, 1_500_000_000, u64::MAX]);
     }
 
     #[test]

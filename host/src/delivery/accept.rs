@@ -93,11 +93,14 @@ impl Shared {
         if let Some(message) = layout.conflict(&new.descriptor, &self.names()) {
             return Err(refused(CONFLICT, message));
         }
+        // Before anything that the component says is worked off: who grants less has not agreed to it.
+        not_granted(&new.descriptor.wanted_grants(), settings).map_or(Ok(()), Err)?;
         let apart = self.handles.plugins.apart();
         let descriptor = apart.add(new, settings).map_err(|error| match error {
             ConfigError::Refused { message, .. } => {
                 refused(INVALID_CONFIG, format!("spec.config is not what the plugin's schema allows: {message}"))
             }
+            ConfigError::NotChecked { .. } => refused("SchemaTooCostly", error.to_string()),
             error => refused("InvalidSchema", error.to_string()),
         })?;
         let names = names::check(&self.sources.client, &new.descriptor).await;
@@ -115,7 +118,7 @@ impl Shared {
         if let Some(old) = active.as_ref().and_then(|active| layout.descriptor(active)) {
             serves_the_same(old, &descriptor).map_err(|error| refused("Incompatible", error.to_string()))?;
         }
-        not_granted(&descriptor, settings).map_or(Ok(()), Err)?;
+        not_granted(&wanted(&descriptor, &settings.config()), settings).map_or(Ok(()), Err)?;
         let Some(active) = active.as_ref().filter(|active| **active != new.digest) else {
             return Ok(Accepted { descriptor, preflight: Comparison::default() });
         };
@@ -195,9 +198,9 @@ fn added(described: &Descriptor, configured: &Descriptor) -> Descriptor {
     Descriptor { kinds: vec![], children, ..configured.clone() }
 }
 
-/// What the component asks for and the Plugin does not grant.
-fn not_granted(new: &Descriptor, settings: &Settings) -> Option<StageFailure> {
-    let missing = grants::missing(&wanted(new, &settings.config()), settings.grants.as_ref()?);
+/// What of that which the component asks for the Plugin does not grant.
+fn not_granted(asked: &Grants, settings: &Settings) -> Option<StageFailure> {
+    let missing = grants::missing(asked, settings.grants.as_ref()?);
     let message = format!("the plugin needs these grants, which spec.grants lacks; add them if you agree:\n{missing}");
     (missing != Grants::default()).then(|| StageFailure::new(Stage::Accepted, GRANT_MISSING, message))
 }

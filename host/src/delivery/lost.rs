@@ -86,7 +86,7 @@ impl Absent {
         match self {
             Self::Archive(_) | Self::Names(_) => false,
             Self::Load(error) => !is_of_the_machine(error),
-            Self::Config(_) => true,
+            Self::Config(error) => error.is_known(),
         }
     }
 
@@ -225,7 +225,11 @@ impl Delivery {
             marked.or_else(|| spec().map(|spec| Settings { grants: Some(spec.grants.clone()), ..settings(&spec) }));
         let granted = granted.unwrap_or_else(|| Settings { grants: Some(Default::default()), ..Settings::default() });
         let without_config = || Settings { config: None, ..granted.clone() };
-        plugins.add(prepared, &granted).or_else(|_| plugins.add(prepared, &without_config())).map(drop)?;
+        // If it is unknown whether the config fits, another config could change pods of running jobs.
+        match plugins.add(prepared, &granted) {
+            Err(error) if error.is_known() => plugins.add(prepared, &without_config()).map(drop)?,
+            added => added.map(drop)?,
+        }
         // The Plugin may grant less than it did when this one was accepted.
         let is_its = marks.get(digest).is_none_or(|mark| mark.is_of(name));
         let serves = status.and_then(active).filter(|serves| is_its && serves != digest);

@@ -1,9 +1,13 @@
 //! Recent passes that wrote something, for people and for replay: the latest passes uncompressed, older passes compressed.
 //! They contain no Secret data, since the host watches no Secrets.
 
-use decide::{Decision, Outlook, Snapshot, decide, plan::Answer, weight};
+use decide::{
+    Decision, Outlook, Snapshot, decide,
+    plan::{Answer, Rejection},
+    vet, weight,
+};
 use parking_lot::Mutex;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, de};
 use std::{
     collections::{BTreeMap, VecDeque},
     sync::Arc,
@@ -47,10 +51,15 @@ impl Pass {
     /// Returns the pass of a text of JSON.
     ///
     /// # Errors
-    /// If the text is no pass.
+    /// If the text is no pass, or its plan is larger than a host takes: deciding about it would take all memory.
     // Not generic, so that its types are compiled once and not by each caller.
     pub fn from_json(text: &str) -> serde_json::Result<Self> {
-        serde_json::from_str(text)
+        let pass: Self = serde_json::from_str(text)?;
+        if let Answer::Judged { plan, .. } = &pass.answer {
+            let too_large = |error: Rejection| de::Error::custom(format_args!("answer: plan: {error}"));
+            vet::size(plan).map_err(too_large)?;
+        }
+        Ok(pass)
     }
 }
 
@@ -270,7 +279,11 @@ impl Iterator for Latest {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use decide::{plan::Rejection, snapshot::Job, testkit};
+    use decide::{
+        plan::{Bindings, Outcome, Verdict},
+        snapshot::Job,
+        testkit,
+    };
     use rand_chacha::{
         ChaCha20Rng,
         rand_core::{RngCore, SeedableRng},
@@ -294,6 +307,38 @@ mod tests {
             passes.record(noted(["a", "b"][number % 2], &number.to_string(), ""));
         }
         passes
+    }
+
+    #[test]
+    fn a_pass_whose_plan_no_host_takes_is_not_read() {
+        let snapshot = testkit::snapshot(testkit::job("hamlet", "u"));
+        let plan = |replicas| {
+            testkit::plan(vec![testkit::role("actor", replicas, testkit::text(&["JOB", "-", "INDEX"]), json!({}))])
+        };
+        let read = |replicas| {
+            let answer = Answer::Judged {
+                plan: plan(replicas).into(),
+                bindings: Bindings::default(),
+                verdict: Verdict::new(json!({}), "Running", Outcome::Open),
+            };
+            let rejected = Answer::Rejected(Rejection::Unsupported("tales".into()));
+            let decision = decide(&snapshot, &rejected);
+            let pass = Pass {
+                plugin: "p".into(),
+                config: "{}".into(),
+                snapshot: snapshot.clone(),
+                outlook: None,
+                answer,
+                decision,
+            };
+            Pass::from_json(&serde_json::to_string(&pass).unwrap()).map(drop)
+        };
+        read(10_000).unwrap();
+        let error = read(u32::MAX).unwrap_err().to_string();
+        assert!(
+            error.contains("answer: plan: 4294967295 replicas (4294967295 of actor) are more than 10000"),
+            "{error}"
+        );
     }
 
     #[test]

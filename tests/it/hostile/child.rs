@@ -1,17 +1,20 @@
-//! Compiling in a child process: what it makes is what the host would have made, and what it uses up ends with it.
+//! Compiling, and checking settings, in a child process: what it makes is what the host would have made, and what it uses up
+//! ends with it.
 
 use super::{
     corpus::{handmade_pass, told},
     guest,
     handmade::{Handmade, component, leb, module},
 };
-use crate::operator::binary;
+use crate::{operator::binary, trust::version};
 use decide::plan::Answer;
 use harness::until;
-use sandbox::{Bounds, Compiler, Executor, LoadError, Options, Plugins};
+use sandbox::{Bounds, Compiler, ConfigError, Executor, LoadError, Options, Plugins, Settings, configured};
+use serde_json::{Value, json};
 use std::{
     fs,
-    path::PathBuf,
+    os::unix::fs::PermissionsExt,
+    path::{Path, PathBuf},
     process::{Command, Stdio},
     time::{Duration, Instant},
 };
@@ -82,9 +85,47 @@ async fn what_a_child_makes_is_read_up_to_a_limit_and_checked() {
 }
 
 #[tokio::test]
+async fn a_schema_is_asked_in_a_child_and_says_what_the_host_would_have_been_told() {
+    let wasm = version("settings");
+    let compiler = Compiler::Child { program: binary().to_owned(), bounds: Bounds::default() };
+    let plugins = Plugins::empty(Options { compiler, ..Options::new(Executor::Inline) }).unwrap();
+    let prepared = plugins.prepare_foreign("paddle", &wasm).await.unwrap();
+    let config = json!({ "no such": 1, "lean": "many" });
+    let here = configured(&prepared.descriptor, &config).unwrap_err();
+    let of = |config: &Value| Settings { config: Some(config.clone()), ..Settings::default() };
+    let there = plugins.add(&prepared, &of(&config)).unwrap_err();
+    assert!(matches!(there, ConfigError::Refused { .. }), "{there}");
+    assert_eq!(there.to_string(), here.to_string());
+    let lean = json!({ "lean": true });
+    assert_eq!(*plugins.add(&prepared, &of(&lean)).unwrap(), configured(&prepared.descriptor, &lean).unwrap());
+}
+
+// Stands for a schema that a library works off for ever, or with more memory than there is.
+#[tokio::test]
+async fn a_schema_that_takes_too_long_costs_a_child_and_an_error() {
+    let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join("slow-to-check");
+    let script = format!("#!/bin/sh\n[ \"$1\" = compile ] && exec {} \"$@\"\nkill -XCPU $$\n", binary().display());
+    fs::write(&program, script).unwrap();
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    let wasm = version("slow");
+    let error = loaded(program.clone(), Bounds::default(), &wasm).await.map(drop).unwrap_err();
+    let words = "the settings of plugin paddle cannot be checked by its schema: it used up its processor time (5 s)";
+    assert!(told(&error).contains(words), "{}", told(&error));
+    // What comes with the host needs no child.
+    let ours = Plugins::built_in("paddle").unwrap();
+    loaded(program, Bounds::default(), ours).await.unwrap();
+}
+
+#[tokio::test]
 async fn a_child_gives_up_files_sockets_processes_and_time_before_it_reads() {
+    for command in ["compile", "check-settings"] {
+        gives_up(command).await;
+    }
+}
+
+async fn gives_up(command: &str) {
     let mut child = Command::new(binary());
-    child.args(["compile", "--cpu-seconds", "7", "--memory-bytes", "3000000000"]);
+    child.args([command, "--cpu-seconds", "7", "--memory-bytes", "3000000000"]);
     let mut child = child.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let limits = format!("/proc/{}/limits", child.id());
     let given_up = [

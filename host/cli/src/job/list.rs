@@ -45,16 +45,32 @@ pub(super) fn age(now: Timestamp, since: Option<Timestamp>) -> String {
     }
 }
 
-/// Returns the rows in columns. The last column is as long as it is.
+/// Maximum width of a column, in characters. A tenant who can write a job's status chooses the length of its state, and
+/// Rust formats no width above 65,535.
+const WIDEST: usize = 120;
+
+/// Returns the rows in columns. Cells that are wider than a column are cut; the last of a row is as long as it is.
 pub(super) fn table(rows: &[Vec<String>]) -> String {
-    let columns = rows.first().map_or(0, Vec::len);
-    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+    let columns = rows.first().map_or(0, |row| row.len().saturating_sub(1));
+    let rows: Vec<_> = rows
+        .iter()
+        .map(|row| (row[..columns].iter().map(|cell| cut(cell)).collect::<Vec<_>>(), &row[columns..]))
+        .collect();
+    let width = |column: usize| rows.iter().map(|(cells, _)| cells[column].chars().count()).max().unwrap_or(0);
     let widths: Vec<_> = (0..columns).map(width).collect();
-    let line = |row: &Vec<String>| {
-        let cells = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:width$}"));
-        format!("{}\n", cells.collect::<Vec<_>>().join("  ").trim_end())
+    let line = |(cells, last): &(Vec<String>, &[String])| {
+        let cells = cells.iter().zip(&widths).map(|(cell, width)| format!("{cell:width$}"));
+        format!("{}\n", cells.chain(last.iter().cloned()).collect::<Vec<_>>().join("  ").trim_end())
     };
     rows.iter().map(line).collect()
+}
+
+fn cut(cell: &str) -> String {
+    if cell.chars().nth(WIDEST).is_none() {
+        cell.to_owned()
+    } else {
+        cell.chars().take(WIDEST - 1).chain(['…']).collect()
+    }
 }
 
 #[cfg(test)]
@@ -65,6 +81,18 @@ mod tests {
     fn a_row_is_as_wide_as_its_widest_cell() {
         let rows = [["JOB", "WHY"], ["echojob/hamlet", ""]].map(|row| row.map(str::to_owned).to_vec());
         assert_eq!(table(&rows), "JOB             WHY\nechojob/hamlet\n");
+    }
+
+    #[test]
+    fn a_state_of_a_megabyte_is_cut_and_a_reason_is_not() {
+        let (state, why) = ("x".repeat(1 << 20), "y".repeat(70_000));
+        let table = table(&[
+            ["a".to_owned(), state, why.clone()].to_vec(),
+            ["b", "Running", "it waits"].map(str::to_owned).to_vec(),
+        ]);
+        let lines: Vec<_> = table.lines().collect();
+        assert_eq!(lines[0], format!("a  {}…  {why}", "x".repeat(WIDEST - 1)));
+        assert_eq!(lines[1], format!("b  Running{}  it waits", " ".repeat(WIDEST - 7)));
     }
 
     #[test]

@@ -31,7 +31,7 @@ pub(super) async fn logs(
             let read = async {
                 let mut lines = api.log_stream(pod, &params).await?.lines();
                 while let Some(line) = lines.try_next().await? {
-                    out::line(format_args!("{prefix}| {line}"));
+                    out::raw(format_args!("{prefix}| {line}\n"));
                 }
                 anyhow::Ok(())
             };

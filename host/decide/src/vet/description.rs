@@ -1,7 +1,10 @@
 //! Which descriptions of plugins are refused whatever is granted: kinds that control the cluster, and names that do not
 //! identify one kind.
 
-use super::kinds::{self, KindError};
+use super::{
+    kinds::{self, KindError},
+    selector::is_selector,
+};
 use crate::{
     condition::Reason,
     plan::{ChildKind, Descriptor, JobKind, OwnedBy},
@@ -37,6 +40,17 @@ const CORE: [&str; 11] = [
     "ServiceAccount",
     "PodTemplate",
 ];
+
+/// Groups whose kinds the host reads and writes for itself, or which a scheduler or a queue owns: a plugin that served one would
+/// have the host act on objects of all tenants.
+const NO_FRAMEWORKS: [&str; 3] = ["kueue.x-k8s.io", "scheduling.volcano.sh", "scheduling.x-k8s.io"];
+
+/// Maximum number of kinds of job, and of kinds of object. The host watches each.
+const MOST_KINDS: usize = 32;
+const MOST_CHILDREN: usize = 64;
+
+/// Maximum number of places that are kept of the objects of a kind. Each is looked for in each object.
+const MOST_KEPT: usize = 64;
 
 /// Maximum number of places in a spec whose objects are read: a pass waits for one after the other.
 const MOST_READS: usize = 8;
@@ -77,6 +91,36 @@ pub enum DescriptionError {
         /// Kind.
         kind: String,
     },
+    /// More than a framework has.
+    #[error("{what}: {is}, at most {most}")]
+    TooMany {
+        /// What there is too much of.
+        what: String,
+        /// How many there are.
+        is: usize,
+        /// The maximum.
+        most: usize,
+    },
+    /// The API server would refuse every list and watch with the selector.
+    #[error("{kind}: {selector:?} is no label selector")]
+    Selector {
+        /// Kind.
+        kind: String,
+        /// The selector.
+        selector: String,
+    },
+    /// A finalizer is not of an original operator of the kind.
+    #[error(
+        "retired-finalizers of {kind}: {finalizer:?} is not of the domain of {group}; the host removes those of its original alone"
+    )]
+    Finalizer {
+        /// Kind.
+        kind: String,
+        /// Its group.
+        group: String,
+        /// The finalizer.
+        finalizer: String,
+    },
     /// The names of a kind identify none.
     #[error(transparent)]
     Kind(#[from] KindError),
@@ -89,6 +133,24 @@ pub enum DescriptionError {
 pub fn description(descriptor: &Descriptor) -> Result<(), DescriptionError> {
     if let Some(kind) = descriptor.kinds.iter().find(|kind| is_kubernetes_own(kind)) {
         return Err(DescriptionError::NoFrameworks { kind: kind.kind.clone(), group: kind.group.clone() });
+    }
+    let most = |what: String, is: usize, most: usize| match is > most {
+        true => Err(DescriptionError::TooMany { what, is, most }),
+        false => Ok(()),
+    };
+    most("kinds".into(), descriptor.kinds.len(), MOST_KINDS)?;
+    most("children".into(), descriptor.children.len(), MOST_CHILDREN)?;
+    for child in &descriptor.children {
+        most(format!("keep of {}", child.kind), child.keep.len(), MOST_KEPT)?;
+        if let Some(selector) = child.selector.as_deref().filter(|it| !it.is_empty() && !is_selector(it)) {
+            return Err(DescriptionError::Selector { kind: child.kind.clone(), selector: selector.to_owned() });
+        }
+    }
+    for kind in &descriptor.kinds {
+        if let Some(finalizer) = kind.retired_finalizers.iter().find(|it| !is_of_domain(it, &kind.group)) {
+            let (kind, group) = (kind.kind.clone(), kind.group.clone());
+            return Err(DescriptionError::Finalizer { kind, group, finalizer: finalizer.clone() });
+        }
     }
     if let Some((host, own)) = descriptor.event_reasons.iter().find(|(host, own)| !is_reason(host, own)) {
         return Err(DescriptionError::EventReason { host: host.clone(), own: own.clone() });
@@ -119,7 +181,18 @@ pub(super) fn is_never(group: &str, kind: &str) -> bool {
 
 /// Returns whether the kind is no framework's: those have a group of their own, with a dot in it.
 fn is_kubernetes_own(kind: &JobKind) -> bool {
-    !kind.group.contains('.') || kind.group.ends_with(".k8s.io") || is_never(&kind.group, &kind.kind)
+    !kind.group.contains('.')
+        || kind.group.ends_with(".k8s.io")
+        || NO_FRAMEWORKS.contains(&kind.group.as_str())
+        || is_never(&kind.group, &kind.kind)
+}
+
+/// Returns whether the finalizer's domain and the group have their last two labels in common, as
+/// `finalizers.example.org` and `batch.example.org` have.
+fn is_of_domain(finalizer: &str, group: &str) -> bool {
+    let domain = finalizer.split('/').next().unwrap_or_default();
+    let last_two = |name: &str| name.rsplitn(3, '.').take(2).map(str::to_owned).collect::<Vec<_>>();
+    domain.contains('.') && last_two(domain) == last_two(group)
 }
 
 /// Returns whether the host has this event, and the API server accepts the framework's own reason for it.

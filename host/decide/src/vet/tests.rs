@@ -412,7 +412,53 @@ fn a_kind_without_grant_is_refused_and_some_kinds_always() {
     let mut server = descriptor();
     (server.kinds[0].group, server.kinds[0].kind) = (String::new(), "Secret".into());
     assert_eq!(description(&server).unwrap_err().to_string(), "Secret of \"\" is no kind of job of a framework");
+    for group in ["kueue.x-k8s.io", "scheduling.volcano.sh", "scheduling.x-k8s.io", "scheduling.k8s.io"] {
+        (server.kinds[0].group, server.kinds[0].kind) = (group.into(), "Workload".into());
+        assert!(description(&server).unwrap_err().to_string().ends_with("is no kind of job of a framework"), "{group}");
+    }
     assert_eq!(description(&descriptor()), Ok(()));
+}
+
+#[test]
+fn a_description_has_no_more_kinds_and_places_than_a_framework_needs() {
+    let refused = |change: fn(&mut Descriptor)| {
+        let mut descriptor = descriptor();
+        change(&mut descriptor);
+        description(&descriptor).unwrap_err().to_string()
+    };
+    let kinds = refused(|it| it.kinds = vec![it.kinds[0].clone(); 33]);
+    assert_eq!(kinds, "kinds: 33, at most 32");
+    let children = refused(|it| it.children = vec![it.children[0].clone(); 65]);
+    assert_eq!(children, "children: 65, at most 64");
+    let keep = refused(|it| it.children[0].keep = vec!["/data".into(); 20_000]);
+    assert_eq!(keep, "keep of Pod: 20000, at most 64");
+}
+
+// Every list and watch with it would be refused, and the host would never be ready.
+#[test]
+fn a_selector_that_the_api_server_refuses_is_none_of_a_plugin() {
+    let mut descriptor = descriptor();
+    descriptor.children[0].selector = Some("app in".into());
+    assert_eq!(description(&descriptor).unwrap_err().to_string(), "Pod: \"app in\" is no label selector");
+    descriptor.children[0].selector = Some("app in (a),!old".into());
+    assert_eq!(description(&descriptor), Ok(()));
+}
+
+#[test]
+fn only_finalizers_of_the_domain_of_the_kind_are_retired() {
+    let mut descriptor = descriptor();
+    descriptor.kinds[0].group = "batch.paddlepaddle.org".into();
+    for (finalizer, is_its) in [
+        ("finalizers.paddlepaddle.org", true),
+        ("paddlepaddle.org/clean-up", true),
+        ("kueue.x-k8s.io/resource-in-use", false),
+        ("kubernetes.io/pvc-protection", false),
+        ("foregroundDeletion", false),
+        ("org", false),
+    ] {
+        descriptor.kinds[0].retired_finalizers = vec![finalizer.into()];
+        assert_eq!(description(&descriptor).is_ok(), is_its, "{finalizer}");
+    }
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Loaded plugins with other settings than those with which they came into service: never with more grants.
 
 use super::{
-    super::settings::{ConfigError, Settings, configured, wanted},
+    super::settings::{ConfigError, Settings, wanted},
     Loaded, Plugins,
 };
 use decide::{
@@ -29,7 +29,7 @@ impl Plugins {
     pub fn adapt(&self, digest: &Digest, settings: &Settings) -> Result<Option<Arc<Descriptor>>, ConfigError> {
         let Some(plugin) = self.by_digest(digest) else { return Ok(None) };
         let (config, restricted) = (settings.config(), self.restricted(&plugin, settings));
-        let descriptor = Arc::new(configured(&plugin.described, &config)?);
+        let descriptor = Arc::new(self.configured(digest, &plugin.described, &config)?);
         let lacking = |asked: &Grants| grants::missing(asked, &restricted.grants);
         let lacks = lacking(&wanted(&descriptor, &config));
         // What it lacks whatever its config is does not speak against this one.

@@ -6,6 +6,11 @@ use super::{
 };
 use decide::Digest;
 use futures::future::join_all;
+use std::sync::LazyLock;
+
+/// Asked for with each component that a plugin is to be served by: the bytes are hashed once.
+static DIGESTS: LazyLock<Vec<Digest>> =
+    LazyLock::new(|| builtin::BUILTIN.iter().map(|(_, wasm)| source::digest(wasm)).collect());
 
 impl Plugins {
     /// Loads the built-in plugins with the default limits.
@@ -52,7 +57,7 @@ impl Plugins {
 
     /// Returns the digests of the built-in plugins.
     pub fn built_in_digests() -> impl Iterator<Item = Digest> {
-        builtin::BUILTIN.iter().map(|(_, wasm)| source::digest(wasm))
+        DIGESTS.iter().cloned()
     }
 
     /// Returns the bytes of the built-in plugin of this name.
