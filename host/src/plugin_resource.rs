@@ -5,9 +5,9 @@
 use decide::grants::Grants;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::KubeSchema;
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
 /// `spec` of a Plugin (`troupe.dev/v1alpha1`, cluster-scoped). Its name is the name that the plugin gives itself.
@@ -38,6 +38,7 @@ pub struct PluginSpec {
     pub digest: Option<String>,
     /// A cosign public key, PEM: an artifact of a registry that it has not signed is refused.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[x_kube(validation = Rule::new("self.contains('-----BEGIN PUBLIC KEY-----')").message("must be a public key in PEM"))]
     pub public_key: Option<String>,
     /// Settings, valid against the plugin's own schema.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -48,10 +49,34 @@ pub struct PluginSpec {
     pub limits: Option<sandbox::PluginLimits>,
     /// What its plans may contain beyond what a job's user asks for. Nothing unless it stands here.
     #[serde(default)]
+    #[schemars(transform = without_blanks)]
     pub grants: Grants,
     /// How a new digest comes to serve.
     #[serde(default)]
     pub upgrade: Upgrade,
+}
+
+/// What a grant names has no spaces.
+fn without_blanks(schema: &mut Schema) {
+    let fields = schema.get_mut("properties").and_then(Value::as_object_mut);
+    for list in fields.into_iter().flat_map(serde_json::Map::values_mut) {
+        if list["items"]["type"] == "string" {
+            list["items"]["pattern"] = json!(r"^\S+$");
+        }
+    }
+}
+
+/// No job has a label with another key or value, nor as many.
+fn labels(schema: &mut Schema) {
+    schema.insert("maxProperties".to_owned(), json!(16));
+    let key = r"^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$";
+    let rule =
+        json!({ "rule": format!("self.all(key, key.matches(r'{key}'))"), "message": "must have keys of labels" });
+    schema.insert("x-kubernetes-validations".to_owned(), json!([rule]));
+    let values = schema.get_mut("additionalProperties").and_then(Value::as_object_mut);
+    if let Some(values) = values {
+        values.insert("pattern".to_owned(), json!("^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$"));
+    }
 }
 
 /// Where a plugin's bytes come from: exactly one of these.
@@ -77,12 +102,15 @@ pub struct Source {
 #[serde(rename_all = "camelCase")]
 pub struct ConfigMapSource {
     /// Its name.
+    #[schemars(regex(pattern = r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"))]
     pub name: String,
     /// Its namespace: the host's own, which is the default, or one that the host is configured to allow.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(regex(pattern = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"))]
     pub namespace: Option<String>,
     /// The key; `plugin.wasm` or `plugin.wasm.zst` unless it stands here. What ends in `.zst` is decompressed.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(regex(pattern = r"^[-._a-zA-Z0-9]+$"))]
     pub key: Option<String>,
 }
 
@@ -91,9 +119,11 @@ pub struct ConfigMapSource {
 #[serde(rename_all = "camelCase")]
 pub struct OciSource {
     /// `registry/repository:tag` or `registry/repository@sha256:...`.
+    #[schemars(regex(pattern = r"^[^\s/]+/\S+$"))]
     pub reference: String,
     /// A Secret of type `kubernetes.io/dockerconfigjson` in the host's namespace.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(regex(pattern = r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"))]
     pub pull_secret: Option<String>,
     /// The registry is asked by plain HTTP.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -113,6 +143,7 @@ pub struct Upgrade {
     pub strategy: Strategy,
     /// The digest that may serve: with `Manual`, or although its canary was stopped.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(regex(pattern = r"^([0-9a-f]{64})?$"))]
     pub approve: Option<String>,
     /// A new digest is asked beside the active one on every pass, and never acts, until this is false.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -143,6 +174,7 @@ pub struct Canary {
     pub percent: u32,
     /// Labels that the job must have.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[schemars(transform = labels)]
     pub match_labels: BTreeMap<String, String>,
 }
 
@@ -270,7 +302,7 @@ mod tests {
             };
             let is_bounded = schema["maximum"].as_f64().is_some_and(|maximum| maximum <= most);
             assert!(is_bounded || schema["x-kubernetes-validations"].is_array(), "{at}: {schema}");
-            assert_eq!(schema["minimum"], 0.0, "{at}");
+            assert!(schema["minimum"].as_f64().is_some_and(|minimum| minimum >= 0.0), "{at}: {schema}");
         }
     }
 }

@@ -14,6 +14,7 @@ mod crash;
 mod crds;
 pub(crate) mod deploy;
 pub(crate) mod documented;
+mod every_kind;
 mod explain;
 pub(crate) mod gang;
 mod hosts;

@@ -159,6 +159,7 @@ fn lists_of_templates_are_merged_by_key_where_the_originals_are() {
                 "claims",
                 "containers",
                 "env",
+                "evictionResponders",
                 "hostAliases",
                 "imagePullSecrets",
                 "initContainers",

@@ -59,12 +59,15 @@ pub enum Command {
     Explain(ExplainArgs),
     /// Compile a component from standard input to standard output, as a child process of the host.
     #[command(hide = true)]
-    Compile(CompileArgs),
+    Compile(ChildArgs),
+    /// Check settings by a plugin's schema, both from standard input, as a child process of the host.
+    #[command(hide = true)]
+    CheckSettings(ChildArgs),
 }
 
-/// Limits of a compiler process.
+/// Limits of a child process.
 #[derive(Debug, clap::Args)]
-pub struct CompileArgs {
+pub struct ChildArgs {
     /// Processor time, in seconds.
     #[arg(long)]
     pub cpu_seconds: u64,
@@ -321,7 +324,7 @@ pub struct ConfigmapArgs {
 #[derive(Debug, clap::Args)]
 pub struct OperatorArgs {
     /// Serve only this namespace.
-    #[arg(long)]
+    #[arg(long, value_parser = namespace)]
     pub namespace: Option<String>,
     /// Apply the CustomResourceDefinitions first.
     #[arg(long)]
@@ -346,7 +349,7 @@ pub struct OperatorArgs {
     pub host_port_range: RangeInclusive<u32>,
     /// The quota of those ports for the jobs of one namespace; by default a quarter of them, and at least 1000. Jobs that hold
     /// more when the host starts go on, but what is beyond the quota is theirs no more.
-    #[arg(long, value_name = "PORTS")]
+    #[arg(long, value_name = "PORTS", value_parser = clap::value_parser!(u32).range(1..=65_535))]
     pub host_ports_per_namespace: Option<u32>,
     /// The handling of fields in users' pod templates that the API server does not know: drop them and report it on the
     /// job, or refuse the pods.
@@ -367,17 +370,17 @@ pub struct OperatorArgs {
     #[arg(long)]
     pub leader_elect: bool,
     /// The namespace of the Lease `troupe`; by default the host's namespace in a cluster.
-    #[arg(long)]
+    #[arg(long, value_parser = namespace)]
     pub lease_namespace: Option<String>,
     /// The namespace of the plugin archive and of ConfigMaps with plugins; by default the host's namespace in a
     /// cluster.
-    #[arg(long, value_name = "NAMESPACE")]
+    #[arg(long, value_name = "NAMESPACE", value_parser = namespace)]
     pub plugin_namespace: Option<String>,
     /// Another namespace whose ConfigMaps may be plugins. May be given more than once.
-    #[arg(long, value_name = "NAMESPACE")]
+    #[arg(long, value_name = "NAMESPACE", value_parser = namespace)]
     pub plugin_source_namespace: Vec<String>,
     /// The maximum size of a job's spec as JSON in bytes, templates included.
-    #[arg(long, default_value_t = Limits::default().spec)]
+    #[arg(long, default_value_t = Limits::default().spec, value_parser = bytes)]
     pub max_spec_bytes: usize,
     /// The maximum size of a plugin's component in bytes. More than the default lets in what has a language's whole
     /// runtime in it, such as Python, which costs the host seconds and hundreds of megabytes to compile, and memory for
@@ -398,7 +401,7 @@ pub struct OperatorArgs {
 #[derive(Debug, clap::Args)]
 pub struct PreflightArgs {
     /// Check only jobs in this namespace.
-    #[arg(long)]
+    #[arg(long, value_parser = namespace)]
     pub namespace: Option<String>,
     /// Check the rights of this service account (troupe-system/troupe) instead of one's own.
     #[arg(long, value_name = "NAMESPACE/NAME", value_parser = service_account)]
@@ -423,15 +426,37 @@ pub struct CheckArgs {
 }
 
 fn plugin_bytes(text: &str) -> anyhow::Result<usize> {
-    let bytes = text.parse()?;
+    let bytes = bytes(text)?;
     anyhow::ensure!(bytes <= LARGEST_COMPONENT, "it must be at most {LARGEST_COMPONENT}");
     Ok(bytes)
 }
 
 fn service_account(text: &str) -> anyhow::Result<(String, String)> {
-    let (namespace, name) = text.split_once('/').context("it must be a namespace, / and a name")?;
-    anyhow::ensure!(!namespace.is_empty() && !name.is_empty(), "it must be a namespace, / and a name");
-    Ok((namespace.to_owned(), name.to_owned()))
+    const RIGHT: &str = "it must be a namespace, / and a name";
+    let (of, name) = text.split_once('/').context(RIGHT)?;
+    let is_name = name.split('.').all(|label| namespace(label).is_ok());
+    anyhow::ensure!(is_name, RIGHT);
+    Ok((namespace(of)?, name.to_owned()))
+}
+
+/// The name of a namespace, which is an RFC 1123 label.
+fn namespace(text: &str) -> anyhow::Result<String> {
+    let inner = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    let bytes = text.as_bytes();
+    let is_label = (1..=63).contains(&bytes.len())
+        && bytes.iter().all(|byte| inner(byte) || *byte == b'-')
+        && [bytes.first(), bytes.last()].into_iter().flatten().all(inner);
+    anyhow::ensure!(is_label, "it must be the name of a namespace: 63 characters of a-z, 0-9 and '-' at most");
+    Ok(text.to_owned())
+}
+
+/// No spec and no component is smaller.
+const LEAST_BYTES: usize = 1024;
+
+fn bytes(text: &str) -> anyhow::Result<usize> {
+    let bytes = text.parse()?;
+    anyhow::ensure!(bytes >= LEAST_BYTES, "it must be at least {LEAST_BYTES}");
+    Ok(bytes)
 }
 
 /// A plugin and the file with its settings.

@@ -44,7 +44,8 @@ words! {
         PluginFaulted,
         /// Another writer keeps overwriting the status.
         Contested,
-        /// The API server returned warnings about the job's children, or a label of the job is in the wrong place.
+        /// The API server returned warnings about the job's children, a label of the job is in the wrong place, or the plugin
+        /// warns of something in the job.
         Warned,
         /// Pods were created from a template that has changed since.
         PodsOutdated,
@@ -160,6 +161,8 @@ words! {
         APIServerWarning,
         /// The label of a queue is where it queues each pod by itself, or nothing.
         QueueLabelMisplaced,
+        /// The plan warns of something in the job.
+        PluginWarning,
         /// Pods or Jobs were created.
         Created,
     }

@@ -9,7 +9,7 @@ use crate::{
     diff::{self, Of},
     failures::{self, Due},
     first_failure, jobs,
-    ledger::{Finished, Ledger},
+    ledger::{Finished, Ledger, MOST_WARNINGS},
     outdated, over,
     plan::{Answer, Bindings, Fault, Outcome, Plan, Queueing, Rejection, Success, Verdict},
     ports, queue,
@@ -150,7 +150,10 @@ fn judged(standing: &Standing<'_>, bindings: &Bindings, verdict: &Verdict) -> De
     let is_open = verdict.outcome == Outcome::Open;
     let outdated = if is_open { outdated::message(standing) } else { None };
     let misplaced = if is_open { queue::misplaced(snapshot, plan) } else { None };
-    Decision { actions, report, waiting, outdated, misplaced, wake: wakes.into_iter().min().unwrap_or(wake) }
+    let warnings = if is_open { plan.warnings.as_slice() } else { &[] };
+    let warnings = warnings.iter().take(MOST_WARNINGS).map(|event| event.message.clone()).collect();
+    let wake = wakes.into_iter().min().unwrap_or(wake);
+    Decision { actions, report, waiting, outdated, misplaced, warnings, wake }
 }
 
 /// Returns when the plugin wants to be asked again. A time that has come is put off: the same answer would follow.
@@ -300,7 +303,7 @@ fn again(snapshot: &Snapshot, fault: &Fault) -> Wake {
 fn without_verdict(snapshot: &Snapshot, kind: Condition, reason: Reason, message: String, wake: Wake) -> Decision {
     let report = Report::Condition(HostCondition { kind, reason, message });
     let actions = suspend_unplanned(snapshot).into_iter().chain(queue::release(snapshot)).collect();
-    Decision { actions, report, waiting: vec![], outdated: None, misplaced: None, wake }
+    Decision { report, ..Decision::without_report(actions, wake) }
 }
 
 /// Returns when the content that the plan depends on is read again: no watch shows that it has changed.

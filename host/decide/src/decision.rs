@@ -26,6 +26,9 @@ pub struct Decision {
     /// Where the label of a queue is that does not belong there, in words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub misplaced: Option<String>,
+    /// What the plan warns of, of a job that has not ended.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
     /// When to look again.
     pub wake: Wake,
 }
@@ -34,7 +37,15 @@ impl Decision {
     /// Returns a decision that leaves the status unchanged.
     #[must_use]
     pub fn without_report(actions: Vec<Action>, wake: Wake) -> Self {
-        Self { actions, report: Report::Unchanged, waiting: vec![], outdated: None, misplaced: None, wake }
+        Self {
+            actions,
+            report: Report::Unchanged,
+            waiting: vec![],
+            outdated: None,
+            misplaced: None,
+            warnings: vec![],
+            wake,
+        }
     }
 }
 

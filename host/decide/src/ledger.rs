@@ -101,7 +101,7 @@ pub struct Warned {
 }
 
 /// Maximum number of different warnings kept for one job.
-const MOST_WARNINGS: usize = 8;
+pub(crate) const MOST_WARNINGS: usize = 8;
 
 impl Warned {
     /// Returns whether there is no warning.

@@ -86,7 +86,7 @@ pub fn publication(
     let condition = if let Report::Condition(condition) = report { Some(condition) } else { None };
     let overwritten = contest::overwritten(snapshot, before);
     let contested = contest::is_contested(overwritten).then(contest::condition);
-    let warned = warned(ledger.warned.message(snapshot.job.generation), decision.misplaced.as_deref());
+    let warned = warned(ledger.warned.message(snapshot.job.generation), decision);
     let idle = idle(snapshot, &ledger, condition);
     let own = Own {
         waiting,
@@ -121,7 +121,9 @@ pub fn publication(
     let alarm = waiting.filter(|waiting| waiting.is_alarm() && !is_alarmed(current, waiting));
     let is_new =
         |message: &str| own_conditions::current(current, Condition::Warned).is_none_or(|old| old["message"] != message);
-    let warning = warned.filter(|(_, message)| is_new(message));
+    // The plan's own warnings are events of their own beside the first verdict.
+    let is_told = |why: Reason| why == Reason::PluginWarning && snapshot.ledger.headline.is_empty();
+    let warning = warned.filter(|(why, message)| is_new(message) && !is_told(*why));
     // What the ledger lacks would be created, or given to another job, once more.
     // Failed pods that it does not count are not replaced.
     let kept = &snapshot.ledger;
@@ -253,13 +255,13 @@ fn event(condition: &HostCondition) -> Vec<Event> {
     vec![Event { warning: true, reason: condition.reason.to_string(), message: condition.message.clone() }]
 }
 
-/// Returns what the job's user is warned of: by the API server, and of a label that is in the wrong place.
-fn warned(told: Option<String>, misplaced: Option<&str>) -> Option<(Reason, String)> {
-    match (told, misplaced) {
-        (Some(told), Some(misplaced)) => Some((Reason::APIServerWarning, format!("{told}; {misplaced}"))),
-        (Some(told), None) => Some((Reason::APIServerWarning, told)),
-        (None, misplaced) => Some((Reason::QueueLabelMisplaced, misplaced?.to_owned())),
-    }
+/// Returns what the job's user is warned of: by the API server, of a label that is in the wrong place, and by the plan. The
+/// reason is that of the first.
+fn warned(told: Option<String>, decision: &Decision) -> Option<(Reason, String)> {
+    let told = told.map(|told| (Reason::APIServerWarning, told));
+    let misplaced = decision.misplaced.clone().map(|it| (Reason::QueueLabelMisplaced, it));
+    let planned = decision.warnings.iter().map(|it| (Reason::PluginWarning, it.clone()));
+    told.into_iter().chain(misplaced).chain(planned).reduce(|(why, all), (_, next)| (why, format!("{all}; {next}")))
 }
 
 fn warned_of((reason, message): (Reason, String)) -> Event {

@@ -16,13 +16,16 @@ pub fn state(status: &Value) -> String {
     step(status).unwrap_or("-").to_owned()
 }
 
-/// Returns what is in the job's way, or what has failed, as one sentence from its status.
+/// Returns what is in the job's way, or what has failed, else what its user is warned of, as one sentence from its status.
 #[must_use]
 pub fn why(status: &Value) -> Option<String> {
     let own = |kind: Condition| current_true(status, kind)?["message"].as_str();
     let of_host = [Condition::Rejected, Condition::PluginFaulted, Condition::Contested].into_iter().find_map(own);
     let of_host = of_host.map(str::to_owned);
-    of_host.or_else(|| own(Condition::Waiting).map(|message| format!("waits for {message}"))).or_else(|| failed(status))
+    of_host
+        .or_else(|| own(Condition::Waiting).map(|message| format!("waits for {message}")))
+        .or_else(|| failed(status))
+        .or_else(|| own(Condition::Warned).map(|message| format!("warning: {message}")))
 }
 
 /// Returns how the job failed, in a sentence: what failed first, or the framework's words where no pod has failed, as at
@@ -74,6 +77,9 @@ mod tests {
             of(json!([condition(Condition::Waiting, "True"), condition(Condition::Rejected, "True")])).as_deref(),
             Some("quota")
         );
+        assert_eq!(of(json!([condition(Condition::Warned, "True")])).as_deref(), Some("warning: quota"));
+        let also = json!([condition(Condition::Warned, "True"), condition(Condition::Waiting, "True")]);
+        assert_eq!(of(also).as_deref(), Some("waits for quota"));
         let first =
             json!({ "pod": "w-1", "container": "main", "exitCode": 3, "reason": "Error", "message": "no data\n" });
         assert_eq!(

@@ -23,6 +23,15 @@ pub fn all() -> Vec<CustomResourceDefinition> {
     all
 }
 
+/// What fields of a kind have to do with each other, as its plugin says.
+pub use troupe_plugin::crd::Relation;
+
+/// Returns the relations of all kinds of the built-in plugins.
+#[must_use]
+pub fn relations() -> Vec<Relation> {
+    builtin::relations()
+}
+
 /// Adds the columns that `kubectl get` prints of each kind of job: why the job is refused, and with `-o wide` what it waits for.
 fn add_columns(crd: &mut CustomResourceDefinition) {
     let column = |of: Condition, field: &str, priority: i32| CustomResourceColumnDefinition {
@@ -34,7 +43,8 @@ fn add_columns(crd: &mut CustomResourceDefinition) {
     };
     for version in &mut crd.spec.versions {
         let columns = version.additional_printer_columns.get_or_insert_default();
-        columns.extend([column(Condition::Rejected, "reason", 0), column(Condition::Waiting, "message", 1)]);
+        columns.push(column(Condition::Rejected, "message", 0));
+        columns.extend([Condition::Waiting, Condition::Warned].map(|of| column(of, "message", 1)));
     }
 }
 

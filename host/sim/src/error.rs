@@ -137,10 +137,14 @@ impl ApiError {
             1 => format!("{qualified} {name:?} is invalid: {}", lines[0]),
             _ => format!("{qualified} {name:?} is invalid: [{}]", lines.join(", ")),
         };
-        let causes: Vec<Value> = faults
-            .iter()
-            .map(|fault| json!({ "reason": fault.reason, "message": fault.body, "field": fault.field }))
-            .collect();
+        // Of a built-in kind a fault that is found twice is one cause, from Kubernetes 1.37 on.
+        let mut causes: Vec<Value> = vec![];
+        for fault in faults {
+            let cause = json!({ "reason": fault.reason, "message": fault.body, "field": fault.field });
+            if !kind.builtin() || !causes.contains(&cause) {
+                causes.push(cause);
+            }
+        }
         let mut details = kind.details(subject, name);
         details["causes"] = Value::Array(causes);
         Self { code: 422, reason: "Invalid".into(), message, details: Some(details) }

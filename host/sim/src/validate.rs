@@ -94,15 +94,11 @@ fn metadata(kind: &Kind, object: &Value) -> Vec<Fault> {
         );
     }
     let mut boss: Option<String> = None;
-    for owner in owners(object) {
-        let (api_version, kind) = (text(&owner["apiVersion"]), text(&owner["kind"]));
-        let field = |field: &str| format!("metadata.ownerReferences.{field}");
-        if api_version.is_empty() {
-            faults.push(Fault::invalid(field("apiVersion"), &json!(api_version), "version must not be empty"));
-        }
-        for (key, value) in [("kind", kind), ("name", text(&owner["name"])), ("uid", text(&owner["uid"]))] {
-            if value.is_empty() {
-                faults.push(Fault::invalid(field(key), &json!(value), "must not be empty"));
+    for (index, owner) in owners(object).iter().enumerate() {
+        let kind = text(&owner["kind"]);
+        for key in ["apiVersion", "kind", "name", "uid"] {
+            if text(&owner[key]).is_empty() {
+                faults.push(Fault::required(format!("metadata.ownerReferences[{index}].{key}"), "must not be empty"));
             }
         }
         if owner["controller"] == true {

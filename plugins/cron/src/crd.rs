@@ -1,6 +1,8 @@
 //! The CRD of CronJob. It accepts what the original's accepts, and the fields `timeZone` and `template`.
 
 use crate::kinds::KINDS;
+use crate::schedule::NAMED;
+use crate::valid::MAX_NAME;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use serde_json::{Map, Value, json};
 use troupe_plugin::crd::{self as shared, rule};
@@ -15,12 +17,11 @@ pub fn crd() -> CustomResourceDefinition {
 }
 
 fn definition() -> Value {
-    let name_fits = rule("self.metadata.name.size() <= 52", "metadata.name must be no more than 52 characters");
     let schema = json!({
         "description": "CronJob runs a job at the times of a schedule.",
         "type": "object",
         "properties": { "spec": spec(), "status": status() },
-        "x-kubernetes-validations": [name_fits],
+        "x-kubernetes-validations": [shared::name_rule(MAX_NAME, false)],
     });
     shared::document(&crate::kind(), &schema, &json!({ "status": {} }), &columns())
 }
@@ -39,14 +40,29 @@ fn columns() -> Value {
 
 fn spec() -> Value {
     let schedule = "Minute, hour, day of month, month and day of week; or @hourly, @daily, @weekly, @monthly, @yearly, @every 1h30m.";
+    let named = NAMED.map(|(name, _)| name).join("|");
+    let form = format!(r"self.matches('^((CRON_)?TZ=\\S*\\s+)?\\s*({named}|@every \\S+|\\S+(\\s+\\S+){{4}})\\s*$')");
+    let no_time = r"!self.matches('^((CRON_)?TZ=\\S*\\s+)?@every (-.*|[+]?([0.]+(ns|us|ms|s|m|h)?)+)$')";
     let zone = "The IANA name of the time zone of the schedule, such as Europe/Berlin. Defaults to UTC.";
     let policy = "A run that is due while another is active: Allow (the default) starts it, Forbid leaves it out, \
         Replace ends the other.";
     let mut schema = object(
         "When the CronJob runs, and what.",
         [
-            ("schedule", json!({ "description": schedule, "type": "string" })),
-            ("timeZone", json!({ "description": zone, "type": "string", "nullable": true })),
+            (
+                "schedule",
+                json!({
+                    "description": schedule, "type": "string", "maxLength": 1024,
+                    "x-kubernetes-validations": [
+                        rule(&form, "must have 5 fields (minute, hour, day of month, month, day of week), or be one such as @daily and @every 1h30m"),
+                        rule(no_time, "must be at least @every 1s"),
+                    ],
+                }),
+            ),
+            (
+                "timeZone",
+                json!({ "description": zone, "type": "string", "nullable": true, "pattern": "^[A-Za-z][-A-Za-z0-9_+/]*$" }),
+            ),
             (
                 "startingDeadlineSeconds",
                 count(
@@ -171,6 +187,29 @@ fn count(description: &str, format: &str, default: Option<u32>) -> Value {
         None => schema["nullable"] = true.into(),
     }
     schema
+}
+
+/// Returns what fields of a CronJob have to do with each other, for the test that breaks each.
+#[must_use]
+pub fn relations() -> Vec<shared::Relation> {
+    let spec = |spec: Value| json!({ "spec": spec });
+    let other = json!({ "apiVersion": "v1", "kind": "Pod", "spec": {} });
+    let mpi = json!({ "apiVersion": "kubeflow.org/v2beta1", "kind": "MPIJob", "spec": {} });
+    shared::relations(
+        "cronjobs.batch.tutorial.kubebuilder.io",
+        [
+            ("there is a template", spec(json!({ "jobTemplate": null })), "template"),
+            ("there is one template", spec(json!({ "template": mpi })), "template"),
+            ("a template is of a known kind", spec(json!({ "jobTemplate": null, "template": other })), "template"),
+            ("there is such a day", spec(json!({ "schedule": "0 0 30 2 *" })), "spec.schedule"),
+            ("time passes between runs", spec(json!({ "schedule": "@every 0s" })), "spec.schedule"),
+            ("time goes forward", spec(json!({ "schedule": "@every -5m" })), "spec.schedule"),
+            ("runs are a second apart", spec(json!({ "schedule": "@every 10ms" })), "spec.schedule"),
+            ("the time zone is said once", spec(json!({ "schedule": "TZ=UTC 0 2 1 1 *" })), "spec.schedule"),
+            ("the fields of a schedule have values", spec(json!({ "schedule": "99 2 1 1 *" })), "spec.schedule"),
+            ("the names of runs are labels", json!({ "metadata": { "name": "a".repeat(53) } }), "metadata.name"),
+        ],
+    )
 }
 
 #[cfg(test)]

@@ -28,6 +28,8 @@
 //! - What stands in annotations and in the status and is ahead of the clock stops no schedule.
 //! - Where clocks are set at midnight, or by half an hour, no slot is lost or moved. All other slots are the original's: a
 //!   local time that a switch leaves out is none, and one that it repeats is two.
+//! - `@every` with a duration of 0 or less is refused; the original makes a run each second of it. A schedule that no year
+//!   has, `@every` below a second and a starting deadline of 0 are told by a warning event and the condition `Warned`.
 //! - `@every` counts on from the last run also after a missed starting deadline.
 //! - After more than 100 missed times the newest has a run, and an event says so. The original makes no run then until
 //!   `startingDeadlineSeconds` leaves out the old ones, also after a long suspension.

@@ -13,11 +13,17 @@ pub(crate) use zone::Zone;
 use fields::Fields;
 use jiff::{Timestamp, tz::Offset};
 
+/// In nanoseconds.
+pub(crate) const SECOND: i64 = 1_000_000_000;
+
 /// How many years after the present one a schedule is searched for its next slot.
 const YEARS: i16 = 5;
 
+/// 2024 begins.
+const A_LEAP_YEAR: i64 = 1_704_067_200;
+
 /// The names of schedules, with the fields that they stand for.
-const NAMED: [(&str, &str); 7] = [
+pub(crate) const NAMED: [(&str, &str); 7] = [
     ("@yearly", "0 0 1 1 *"),
     ("@annually", "0 0 1 1 *"),
     ("@monthly", "0 0 1 * *"),
@@ -59,6 +65,11 @@ impl<'a> Text<'a> {
     }
 }
 
+/// The duration that follows `@every `, in nanoseconds, of a schedule without a zone in front; None if it is another one.
+pub(crate) fn every(text: &str) -> Option<i64> {
+    text.strip_prefix("@every ").and_then(duration::nanoseconds)
+}
+
 impl Schedule {
     /// Reads a schedule without a zone in front.
     ///
@@ -66,9 +77,10 @@ impl Schedule {
     /// What is wrong with it.
     pub(crate) fn parse(text: &str, zone: Zone) -> Result<Self, InvalidSchedule> {
         if let Some(every) = text.strip_prefix("@every ") {
-            let seconds = duration::whole_seconds(every);
-            let seconds = seconds.ok_or_else(|| InvalidSchedule(format!("{every:?} is no duration such as 1h30m")))?;
-            return Ok(Self::Every(seconds.max(1)));
+            let duration = duration::nanoseconds(every);
+            let duration =
+                duration.ok_or_else(|| InvalidSchedule(format!("{every:?} is no duration such as 1h30m")))?;
+            return Ok(Self::Every((duration / SECOND).max(1)));
         }
         let fields = match NAMED.iter().find(|(name, _)| *name == text) {
             Some((_, fields)) => fields,
@@ -88,6 +100,12 @@ impl Schedule {
             Self::Every(seconds) => after.checked_add(*seconds),
             Self::Calendar { fields, zone } => next_in(fields, zone, after),
         }
+    }
+
+    /// Returns whether there is no slot in any year, as on 30 February.
+    pub(crate) fn never_comes(&self) -> bool {
+        // The years after it have a 29 February and each day of the week on each day of a month that may matter.
+        self.next(A_LEAP_YEAR).is_none()
     }
 
     /// Returns the newest slot after `from`, which is where [`begin`](Self::begin) begins, up to this instant, in a few dozen

@@ -2,11 +2,11 @@
 
 use crate::CronJob;
 use crate::kinds::{JOB, KINDS, Kind};
-use crate::schedule::{InvalidSchedule, Schedule, Text, Zone};
+use crate::schedule::{self, InvalidSchedule, Schedule, Text, Zone};
 use troupe_plugin::types::{FieldError, Refusal};
 
 /// The longest name: that of a run is 11 characters longer, and a label.
-const MAX_NAME: usize = 52;
+pub(crate) const MAX_NAME: usize = 52;
 
 /// A CronJob that is as it must be, with the defaults filled in.
 #[derive(Debug)]
@@ -91,6 +91,10 @@ impl Mistakes {
             (None, Some("") | None) => Zone::named("UTC"),
             (None, Some(name)) => self.zone("spec.schedule", name),
         };
+        // Better: the original runs every second then.
+        if schedule::every(text.rest).is_some_and(|duration| duration <= 0) {
+            self.add("spec.schedule", format!("{:?} is no time to wait: must be at least @every 1s", text.rest));
+        }
         // A wrong schedule is reported beside a wrong zone.
         let parsed = Schedule::parse(text.rest, zone.clone().or_else(|| Zone::named("UTC"))?);
         match parsed {

@@ -15,15 +15,11 @@ pub fn crd() -> CustomResourceDefinition {
 }
 
 fn definition() -> Value {
-    let label = "self.metadata.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$') && self.metadata.name.size() <= 61";
     let schema = json!({
         "description": "IndexedJob runs pods to their end, as a batch/v1 Job does.",
         "type": "object",
         "properties": { "spec": spec(), "status": status() },
-        "x-kubernetes-validations": [rule(
-            label,
-            "metadata.name must be a DNS label of at most 61 characters: pods are called by it and their index",
-        )],
+        "x-kubernetes-validations": [shared::name_rule(63 - "-0".len(), false)],
     });
     shared::document(&crate::kind(), &schema, &json!({ "status": {} }), &columns())
 }
@@ -71,6 +67,12 @@ fn rules() -> Value {
             "maxFailedIndexes",
             "!has(self.completions) || self.maxFailedIndexes <= self.completions",
             "must be no more than spec.completions",
+        ),
+        needs(
+            "successPolicy",
+            "!has(self.completions) || self.successPolicy.rules.all(it, !has(it.succeededCount) || it.succeededCount <= \
+             self.completions)",
+            "has a succeededCount that is more than spec.completions",
         ),
         needs("successPolicy", indexed, "needs completionMode Indexed"),
         needs(
@@ -136,7 +138,7 @@ fn spec() -> Value {
             ),
             (
                 "activeDeadlineSeconds",
-                number("Seconds from the start, or the last resumption, to the latest end.", 0, None),
+                number("Seconds from the start, or the last resumption, to the latest end.", 1, None),
             ),
             ("ttlSecondsAfterFinished", number("Seconds from the end to the deletion of the job.", 0, None)),
             (
@@ -145,7 +147,10 @@ fn spec() -> Value {
             ),
             (
                 "managedBy",
-                text("Who manages the job. Without it, or with batch.troupe.dev/job-controller, Troupe does.", &[]),
+                json!({
+                    "description": "Who manages the job. Without it, or with batch.troupe.dev/job-controller, Troupe does.",
+                    "type": "string", "maxLength": 63, "pattern": "^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/[^/\\s]+)?$",
+                }),
             ),
             ("template", shared::of(shared::pod_template)),
         ],
@@ -156,7 +161,6 @@ fn spec() -> Value {
 }
 
 fn failure_policy() -> Value {
-    let text = |words: &str, most: u32| json!({ "description": words, "type": "string", "maxLength": most });
     let operator = "In: the exit code is one of values. NotIn: it is none of them.";
     let actions = ["FailJob", "FailIndex", "Ignore", "Count"];
     let action = "FailJob fails the job, FailIndex gives the index up, Ignore does not count the pod, Count does.";
@@ -165,13 +169,16 @@ fn failure_policy() -> Value {
         [
             (
                 "containerName",
-                json!({ "description": "The container; without it any.", "type": "string", "maxLength": 63, "nullable": true }),
+                json!({
+                    "description": "The container; without it any.", "type": "string", "maxLength": 63, "nullable": true,
+                    "pattern": "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$",
+                }),
             ),
             ("operator", json!({ "description": operator, "type": "string", "enum": ["In", "NotIn"] })),
             (
                 "values",
                 json!({
-                    "description": "The exit codes.", "type": "array", "maxItems": 255,
+                    "description": "The exit codes, in ascending order.", "type": "array", "minItems": 1, "maxItems": 255,
                     "items": { "type": "integer", "format": "int32" },
                 }),
             ),
@@ -179,11 +186,23 @@ fn failure_policy() -> Value {
     );
     codes["required"] = json!(["operator", "values"]);
     codes["nullable"] = true.into();
+    let not_0 = "self.operator != 'In' || !(0 in self.values)";
+    codes["x-kubernetes-validations"] =
+        json!([rule(not_0, "values must not have 0: a container that succeeded fails no pod")]);
     let mut condition = object(
         "A condition of the pod.",
         [
-            ("type", text("The condition's type, such as DisruptionTarget.", 316)),
-            ("status", text("Its status. Defaults to True.", 7)),
+            (
+                "type",
+                json!({
+                    "description": "The condition's type, such as DisruptionTarget.", "type": "string", "maxLength": 316,
+                    "pattern": "^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$",
+                }),
+            ),
+            (
+                "status",
+                json!({ "description": "Its status. Defaults to True.", "type": "string", "enum": ["True", "False", "Unknown"] }),
+            ),
         ],
     );
     condition["required"] = json!(["type"]);
@@ -196,7 +215,7 @@ fn failure_policy() -> Value {
                 "onPodConditions",
                 json!({
                     "description": "The pod has one of these conditions.",
-                    "type": "array", "nullable": true, "maxItems": 20,
+                    "type": "array", "nullable": true, "minItems": 1, "maxItems": 20,
                     "items": condition,
                 }),
             ),
@@ -213,7 +232,8 @@ fn failure_policy() -> Value {
 }
 
 fn success_policy() -> Value {
-    let indexes = json!({ "description": "The indexes that count, as 1,3-5.", "type": "string", "maxLength": 65536, "nullable": true });
+    let indexes = json!({ "description": "The indexes that count, as 1,3-5.", "type": "string", "maxLength": 65536, "nullable": true,
+        "pattern": "^[0-9]+(-[0-9]+)?(,[0-9]+(-[0-9]+)?)*$" });
     let mut one = object(
         "These indexes have succeeded, or so many of them.",
         [("succeededIndexes", indexes), ("succeededCount", number("How many are enough.", 0, None))],
@@ -263,6 +283,54 @@ fn number(description: &str, least: u32, most: Option<u32>) -> Value {
         schema["maximum"] = most.into();
     }
     schema
+}
+
+/// Returns what fields of a job have to do with each other, for the test that breaks each.
+#[must_use]
+pub fn relations() -> Vec<shared::Relation> {
+    let spec = |spec: Value| json!({ "spec": spec });
+    let succeeded = |count: u32| json!({ "rules": [{ "succeededCount": count }] });
+    let fails_index =
+        json!({ "rules": [{ "action": "FailIndex", "onPodConditions": [{ "type": "DisruptionTarget" }] }] });
+    let other = json!({ "rules": [{ "action": "Ignore", "onExitCodes": { "operator": "In", "values": [3, 2] } }] });
+    shared::relations(
+        "indexedjobs.batch.troupe.dev",
+        [
+            ("completions are said", spec(json!({ "completions": null })), "completions"),
+            ("limits by index need indexes", spec(json!({ "completionMode": "NonIndexed" })), "backoffLimitPerIndex"),
+            (
+                "maxFailedIndexes needs backoffLimitPerIndex",
+                spec(json!({ "backoffLimitPerIndex": null })),
+                "backoffLimitPerIndex",
+            ),
+            ("maxFailedIndexes <= completions", spec(json!({ "maxFailedIndexes": 3 })), "maxFailedIndexes"),
+            (
+                "FailIndex needs backoffLimitPerIndex",
+                spec(
+                    json!({ "podFailurePolicy": fails_index, "backoffLimitPerIndex": null, "maxFailedIndexes": null }),
+                ),
+                "FailIndex",
+            ),
+            (
+                "a failure policy replaces what has failed",
+                spec(json!({ "podReplacementPolicy": "TerminatingOrFailed" })),
+                "podReplacementPolicy",
+            ),
+            (
+                "a failure policy needs pods that are not restarted",
+                spec(json!({ "template": { "spec": { "restartPolicy": "OnFailure" } } })),
+                "restartPolicy",
+            ),
+            ("exit codes are in order", spec(json!({ "podFailurePolicy": other })), "values"),
+            ("succeededCount <= completions", spec(json!({ "successPolicy": succeeded(3) })), "succeededCount"),
+            (
+                "a pod that is restarted has a policy",
+                spec(json!({ "template": { "spec": { "restartPolicy": "Always" } } })),
+                "restartPolicy",
+            ),
+            ("the names of pods are labels", json!({ "metadata": { "name": "a".repeat(62) } }), "metadata.name"),
+        ],
+    )
 }
 
 #[cfg(test)]

@@ -21,6 +21,7 @@
 //! - The labels and the annotation of pods begin with `batch.troupe.dev` instead of `batch.kubernetes.io`, which is for the
 //!   pods of Jobs alone. `JOB_COMPLETION_INDEX` is the same.
 //! - Each created object has the annotation `troupe.dev/plugin-digest`: the digest of the component that planned it.
+//! - `activeDeadlineSeconds` 0 is refused, with which a Job fails before it has a pod.
 //! - `status.uncountedTerminatedPods` is not used.
 //! - An index in back-off does not keep other indexes from running. In a Job all wait.
 //! - Of a work queue whose `parallelism` is reduced, pods with the highest numbers are deleted, also after the first

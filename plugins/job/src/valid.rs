@@ -101,9 +101,14 @@ impl Errors {
 
     /// Returns the number if it is one from 0 to `most`.
     fn count(&mut self, field: &str, value: Option<i64>, most: u32) -> Option<u32> {
-        let count = u32::try_from(value?).ok().filter(|count| *count <= most);
+        self.within(field, value, 0, most)
+    }
+
+    /// Returns the number if it is one from `least` to `most`.
+    fn within(&mut self, field: &str, value: Option<i64>, least: u32, most: u32) -> Option<u32> {
+        let count = u32::try_from(value?).ok().filter(|count| (least..=most).contains(count));
         if count.is_none() {
-            self.add(format!("spec.{field}"), format!("must be a number from 0 to {most}"));
+            self.add(format!("spec.{field}"), format!("must be a number from {least} to {most}"));
         }
         count
     }
@@ -126,7 +131,8 @@ pub(crate) fn validate(job: &IndexedJob) -> Result<Valid<'_>, Refusal> {
     let backoff_limit = errors.count("backoffLimit", spec.backoff_limit, MOST);
     let per_index = errors.count("backoffLimitPerIndex", spec.backoff_limit_per_index, MOST);
     let max_failed = errors.count("maxFailedIndexes", spec.max_failed_indexes, completions.unwrap_or(MAX_REPLICAS));
-    let deadline_seconds = errors.count("activeDeadlineSeconds", spec.active_deadline_seconds, MOST);
+    // Better: a Job takes 0, with which it fails before it has a pod.
+    let deadline_seconds = errors.within("activeDeadlineSeconds", spec.active_deadline_seconds, 1, MOST);
     let ttl = errors.count("ttlSecondsAfterFinished", spec.ttl_seconds_after_finished, MOST);
     if spec.backoff_limit_per_index.is_some() && !is_indexed {
         errors.add("spec.backoffLimitPerIndex", "needs completionMode Indexed");
@@ -228,8 +234,8 @@ fn failure_policy(errors: &mut Errors, spec: &JobSpec, pod: &PodSpec, never: boo
                 }
                 for (place, condition) in conditions.iter().enumerate().take(MOST_RULES) {
                     let at = format!("{at}.onPodConditions[{place}]");
-                    if condition.kind.is_empty() {
-                        errors.add(format!("{at}.type"), "is required");
+                    if !is_condition_type(&condition.kind) {
+                        errors.add(format!("{at}.type"), "must be a type of condition, such as DisruptionTarget");
                     }
                     if !matches!(condition.status.as_deref().unwrap_or("True"), "True" | "False" | "Unknown") {
                         errors.add(format!("{at}.status"), "must be True, False or Unknown");
@@ -257,6 +263,20 @@ fn exit_codes(errors: &mut Errors, at: &str, codes: &ExitCodes, pod: &PodSpec) {
         errors.add(&*values, "must be in ascending order, each once");
     } else if codes.operator == "In" && codes.values.contains(&0) {
         errors.add(&*values, "must not have 0: a container that succeeded fails no pod");
+    }
+}
+
+/// Returns whether this is a qualified name: a word, after a domain and a slash or alone.
+fn is_condition_type(text: &str) -> bool {
+    let is_end = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphanumeric);
+    let inner = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
+    let is_name = |text: &str| {
+        let bytes = text.as_bytes();
+        is_end(bytes.first()) && is_end(bytes.last()) && bytes.iter().all(inner)
+    };
+    match text.split_once('/') {
+        Some((domain, name)) => is_name(domain) && is_name(name),
+        None => is_name(text),
     }
 }
 
@@ -386,7 +406,7 @@ mod tests {
                 "spec.podFailurePolicy.rules[2].onExitCodes.values: must have 1 to 255 codes",
                 "spec.podFailurePolicy.rules[3].onExitCodes.values: must not have 0: a container that succeeded fails no pod",
                 "spec.podFailurePolicy.rules[4].onExitCodes.values: must be in ascending order, each once",
-                "spec.podFailurePolicy.rules[5].onPodConditions[0].type: is required",
+                "spec.podFailurePolicy.rules[5].onPodConditions[0].type: must be a type of condition, such as DisruptionTarget",
                 "spec.podFailurePolicy.rules[5].onPodConditions[0].status: must be True, False or Unknown",
                 "spec.successPolicy: needs completionMode Indexed",
             ]

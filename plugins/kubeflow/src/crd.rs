@@ -1,10 +1,11 @@
 //! The CRDs of the five kinds, from what differs between them. They accept what the originals accept.
 
 use crate::kind::{Framework, KINDS, Kind};
-use crate::spec::OWN_MANAGER;
+use crate::spec;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use serde_json::{Map, Value, json};
 use troupe_plugin::crd::{self as shared, rule};
+use troupe_plugin::{Name, Number, Word};
 
 /// Returns the CRDs to install.
 ///
@@ -16,14 +17,13 @@ pub fn crds() -> Vec<CustomResourceDefinition> {
 }
 
 fn crd(kind: &Kind) -> Value {
+    // Of a pod's name, after the job's.
+    let shortest = kind.types.iter().map(|of| format!("-{}-0", of.lower).len()).min();
     let schema = json!({
         "description": format!("{} is a distributed training job.", kind.name),
         "type": "object",
-        "properties": { "spec": spec(kind), "status": status() },
-        "x-kubernetes-validations": [rule(
-            "self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",
-            "metadata.name must be a DNS-1035 label: the names of pods and Services begin with it",
-        )],
+        "properties": { "spec": spec_of(kind), "status": status() },
+        "x-kubernetes-validations": [shared::name_rule(63 - shortest.unwrap_or_default(), true)],
     });
     let mut subresources = json!({ "status": {} });
     if kind.scales {
@@ -40,7 +40,7 @@ fn crd(kind: &Kind) -> Value {
     shared::document(&crate::kind_info(kind), &schema, &subresources, &columns)
 }
 
-fn spec(kind: &Kind) -> Value {
+fn spec_of(kind: &Kind) -> Value {
     let mut fields = Map::new();
     fields.insert(kind.field.into(), replica_specs(kind));
     fields.insert("runPolicy".into(), run_policy());
@@ -65,7 +65,13 @@ fn own_fields(kind: &Kind) -> Vec<(&'static str, Value)> {
         ],
         Framework::PyTorch => vec![
             ("elasticPolicy", elastic_policy(kind.framework)),
-            ("nprocPerNode", text("Processes in each pod: auto, cpu, gpu or a number. Defaults to auto.")),
+            (
+                "nprocPerNode",
+                matching(
+                    text("Processes in each pod: auto, cpu, gpu, xpu, another device or a number. Defaults to auto."),
+                    "^([a-z][a-z0-9_]*|[1-9][0-9]{0,3})?$",
+                ),
+            ),
         ],
         Framework::Paddle => vec![("elasticPolicy", elastic_policy(kind.framework))],
         Framework::XgBoost | Framework::Jax => vec![],
@@ -78,10 +84,24 @@ fn own_rules(kind: &Kind) -> Vec<(String, &'static str)> {
     let one = |entry: &str| format!("has({field}.{entry}.replicas) && {field}.{entry}.replicas == 1");
     match kind.framework {
         Framework::Tf => {
-            vec![(format!("!('Chief' in {field} && 'Master' in {field})"), "must not have both Chief and Master")]
+            let leads =
+                |entry: &str| format!("!('{entry}' in {field}) || !has({field}.{entry}.replicas) || {}", one(entry));
+            vec![
+                (format!("!('Chief' in {field} && 'Master' in {field})"), "must not have both Chief and Master"),
+                (leads("Chief"), "Chief must have 1 replica"),
+                (leads("Master"), "Master must have 1 replica"),
+            ]
         }
         Framework::PyTorch => vec![
-            (format!("!('Master' in {field}) || ({})", one("Master")), "Master must have exactly 1 replica, said so"),
+            (
+                format!("!('Master' in {field}) || ({})", one("Master")),
+                "Master must have exactly 1 replica: set replicas to 1",
+            ),
+            (
+                format!("!('Worker' in {field}) || !has({field}.Worker.replicas) || {field}.Worker.replicas >= 1"),
+                "Worker must have at least 1 replica",
+            ),
+            (least_is_least(), "elasticPolicy.minReplicas must not be greater than maxReplicas"),
             (
                 format!("!has(self.elasticPolicy) || {field}.exists(key, key.lowerAscii() == 'worker')"),
                 "elasticPolicy requires Worker",
@@ -93,23 +113,42 @@ fn own_rules(kind: &Kind) -> Vec<(String, &'static str)> {
         ],
         Framework::XgBoost => vec![
             (format!("{field}.exists(key, key.lowerAscii() == 'master')"), "Master is required"),
-            (format!("!('Master' in {field}) || ({})", one("Master")), "Master must have exactly 1 replica, said so"),
+            (
+                format!("!('Master' in {field}) || ({})", one("Master")),
+                "Master must have exactly 1 replica: set replicas to 1",
+            ),
         ],
-        Framework::Jax | Framework::Paddle => vec![],
+        Framework::Paddle => vec![
+            (
+                format!("!('Master' in {field}) || !has({field}.Master.replicas) || {field}.Master.replicas >= 1"),
+                "Master must have at least 1 replica",
+            ),
+            (least_is_least(), "elasticPolicy.minReplicas must not be greater than maxReplicas"),
+        ],
+        Framework::Jax => vec![],
     }
+}
+
+fn least_is_least() -> String {
+    let (least, most) = ("self.elasticPolicy.minReplicas", "self.elasticPolicy.maxReplicas");
+    format!("!has(self.elasticPolicy) || !has({least}) || !has({most}) || {least} <= {most}")
 }
 
 fn replica_specs(kind: &Kind) -> Value {
     let names: Vec<_> = kind.types.iter().map(|of| format!("'{}'", of.name.to_lowercase())).collect();
     let known = format!("self.all(key, key.lowerAscii() in [{}])", names.join(", "));
     let replicas = properties([
-        ("replicas", integer("How many pods. Defaults to 1.", "int32")),
-        ("restartPolicy", text("Always, OnFailure, Never or ExitCode; replaces the one of the template.")),
+        ("replicas", number(&spec::REPLICAS, "How many pods. Defaults to 1.")),
+        (
+            "restartPolicy",
+            word(&spec::RESTART_POLICY, "When a pod that failed is made again; replaces the one of the template."),
+        ),
         ("template", template(kind)),
     ]);
     let mut schema = json!({
         "description": format!("The replicas by type; their program runs in the container `{}`.", kind.container),
         "type": "object",
+        "minProperties": 1,
         "maxProperties": kind.types.len(),
         "additionalProperties": object("The replicas of one type.", replicas),
     });
@@ -151,23 +190,26 @@ fn template(kind: &Kind) -> Value {
 const MOST_CONTAINERS: u32 = 256;
 
 fn run_policy() -> Value {
-    let managers = format!("self in ['{OWN_MANAGER}', 'kueue.x-k8s.io/multikueue']");
-    let mut manager = text("Who runs the job: kubeflow.org/training-operator (the default) or Kueue's MultiKueue.");
+    let mut manager =
+        word(&spec::MANAGED_BY, "Who runs the job: training-operator (the default) or Kueue's MultiKueue.");
+    // What a rule of the spec that compares it costs at most has to be known.
     manager["maxLength"] = json!(253);
-    manager["x-kubernetes-validations"] = json!([rule(&managers, "is no manager of these jobs")]);
     let mut suspend = boolean("Keeps the job without pods. Defaults to false.");
     (suspend["default"], suspend["nullable"]) = (json!(false), json!(false));
     let fields = properties([
-        ("cleanPodPolicy", text("Pods that are removed once the job is finished: None (the default), Running or All.")),
+        (
+            "cleanPodPolicy",
+            word(&spec::CLEAN_POD_POLICY, "Pods that are removed once the job is finished. Defaults to None."),
+        ),
         (
             "ttlSecondsAfterFinished",
-            integer("Seconds from its end to its deletion. Without it the job stays.", "int32"),
+            number(&spec::TTL, "Seconds from its end to its deletion. Without it the job stays."),
         ),
         (
             "activeDeadlineSeconds",
-            integer("Seconds that the job may be active. Without it there is no limit.", "int64"),
+            number(&spec::DEADLINE, "Seconds that the job may be active. Without it there is no limit."),
         ),
-        ("backoffLimit", integer("Restarts before the job fails. Without it there is no limit.", "int32")),
+        ("backoffLimit", number(&spec::BACKOFF_LIMIT, "Restarts before the job fails. Without it there is no limit.")),
         ("schedulingPolicy", scheduling_policy()),
         ("suspend", suspend),
         ("managedBy", manager),
@@ -176,40 +218,56 @@ fn run_policy() -> Value {
 }
 
 fn scheduling_policy() -> Value {
-    let mut queue = text("The queue of the gang scheduler. Cannot be changed.");
+    let mut queue = name(&spec::QUEUE, "The queue of the gang scheduler. Cannot be changed.");
     queue["x-kubernetes-validations"] =
         json!([rule("self == oldSelf", "spec.runPolicy.schedulingPolicy.queue is immutable")]);
     let mut resources = shared::of(shared::quantities);
     resources["description"] = "The resources that have to be free before any pod starts, by resource.".into();
     let fields = properties([
-        ("minAvailable", integer("The least number of pods to start with. Defaults to all of them.", "int32")),
+        (
+            "minAvailable",
+            number(&spec::MIN_AVAILABLE, "The least number of pods to start with. Defaults to all of them."),
+        ),
         ("queue", queue),
         ("minResources", resources),
-        ("priorityClass", text("The PriorityClass of the group of pods.")),
-        ("scheduleTimeoutSeconds", integer("Seconds that the group may wait; for scheduler-plugins only.", "int32")),
+        ("priorityClass", name(&spec::PRIORITY_CLASS, "The PriorityClass of the group of pods.")),
+        (
+            "scheduleTimeoutSeconds",
+            number(&spec::SCHEDULE_TIMEOUT, "Seconds that the group may wait; for scheduler-plugins only."),
+        ),
     ]);
     object("How a gang scheduler sees the job; without one it has no effect.", fields)
 }
 
 /// Returns the schema of the policy of an elastic job; PyTorch's workers have a rendezvous, Paddle's do not.
 fn elastic_policy(framework: Framework) -> Value {
-    let metric = json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true });
+    let sources = ["Resource", "ContainerResource", "Pods", "Object", "External"];
+    let metric = json!({
+        "type": "object",
+        "x-kubernetes-preserve-unknown-fields": true,
+        "required": ["type"],
+        "properties": { "type": { "description": "Where the metric comes from.", "type": "string", "enum": sources } },
+    });
     let mut fields = properties([
-        ("minReplicas", integer("The least workers. Defaults to maxReplicas, else all.", "int32")),
-        ("maxReplicas", integer("The most workers. Defaults to minReplicas, else all.", "int32")),
-        ("maxRestarts", integer("How often workers are restarted before they fail.", "int32")),
+        ("minReplicas", number(&spec::MIN_REPLICAS, "The least workers. Defaults to maxReplicas, else all.")),
+        ("maxReplicas", number(&spec::MOST_REPLICAS, "The most workers. Defaults to minReplicas, else all.")),
+        ("maxRestarts", number(&spec::MAX_RESTARTS, "How often workers are restarted before they fail.")),
         ("metrics", list("The metrics of a HorizontalPodAutoscaler of the workers.", &metric)),
     ]);
     if framework == Framework::PyTorch {
-        let pair = object("A setting.", properties([("key", text("Its name.")), ("value", text("Its value."))]));
+        let key = matching(text("Its name."), r"^[^=,\s]+$");
+        let value = matching(text("Its value."), r"^[^,]*[^,\s][^,]*$");
+        let mut pair = object("A setting.", properties([("key", key), ("value", value)]));
+        pair["required"] = json!(["key", "value"]);
+        let word = |description: &str| matching(text(description), r"^\S*$");
         fields.extend(properties([
-            ("rdzvBackend", text("c10d, etcd or etcd-v2. Defaults to c10d.")),
-            ("rdzvPort", integer("The port of the rendezvous. Defaults to that of the workers.", "int32")),
-            ("rdzvHost", text("The host of the rendezvous. Defaults to worker 0.")),
+            ("rdzvBackend", word("c10d, etcd, etcd-v2, static, or what the image has. Defaults to c10d.")),
+            ("rdzvPort", number(&spec::RDZV_PORT, "The port of the rendezvous. Defaults to that of the workers.")),
+            ("rdzvHost", word("The host of the rendezvous. Defaults to worker 0.")),
             ("rdzvId", text("The id of the rendezvous, which its members share.")),
             ("rdzvConf", list("More settings of the rendezvous, as its backend knows them.", &pair)),
             ("standalone", boolean("Each worker is a rendezvous of its own. Defaults to false.")),
-            ("nProcPerNode", integer("Deprecated: use nprocPerNode.", "int32")),
+            ("nProcPerNode", number(&spec::N_PROC_PER_NODE, "Deprecated: use nprocPerNode.")),
         ]));
     }
     object("How many workers there may be, and how they find each other.", fields)
@@ -258,8 +316,25 @@ fn text(description: &str) -> Value {
     described(description, "string")
 }
 
+fn matching(mut schema: Value, pattern: &str) -> Value {
+    schema["pattern"] = json!(pattern);
+    schema
+}
+
 fn boolean(description: &str) -> Value {
     described(description, "boolean")
+}
+
+fn number(number: &Number, description: &str) -> Value {
+    shared::described(shared::number(number), description)
+}
+
+fn name(name: &Name, description: &str) -> Value {
+    shared::described(shared::name(name), description)
+}
+
+fn word(word: &Word, description: &str) -> Value {
+    shared::described(shared::word(word), description)
 }
 
 fn integer(description: &str, format: &str) -> Value {
@@ -336,9 +411,9 @@ mod tests {
     fn what_cel_can_say_is_refused_at_apply() {
         let xgboost = rules(&version("XGBoostJob"));
         for expression in [
-            "self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",
+            "oldSelf.hasValue() || (self.metadata.name.size() <= 54 && \
+             self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$'))",
             "self == oldSelf",
-            "self in ['kubeflow.org/training-operator', 'kueue.x-k8s.io/multikueue']",
             "self.all(key, key.lowerAscii() in ['master', 'worker'])",
             "self.xgbReplicaSpecs.exists(key, key.lowerAscii() == 'master')",
             "has(self.template)",
@@ -346,8 +421,8 @@ mod tests {
         ] {
             assert!(xgboost.iter().any(|rule| rule == expression), "{expression} in {xgboost:#?}");
         }
-        assert_eq!(rules(&version("TFJob")).len(), 10);
-        assert_eq!(rules(&version("PyTorchJob")).len(), 12);
+        assert_eq!(rules(&version("TFJob")).len(), 11);
+        assert_eq!(rules(&version("PyTorchJob")).len(), 13);
     }
 
     #[test]

@@ -106,6 +106,13 @@ impl<'a> Family<'a> {
     }
 }
 
+impl Replicas<'_> {
+    /// Returns where the spec says how many there are.
+    pub(crate) fn path_of_count(&self, family: &Family<'_>) -> String {
+        [family.kind.field, "[", self.key, "].replicas"].concat()
+    }
+}
+
 impl Group<'_> {
     /// Returns whether it is replica 0, apart from the others of its type.
     pub(crate) fn is_first(&self) -> bool {

@@ -18,7 +18,7 @@ pub(crate) fn gang(valid: &Valid<'_>, groups: &[Group<'_>]) -> Option<Gang> {
     let Family { job, .. } = valid.family;
     let policy = job.spec.run_policy.as_ref().and_then(|policy| policy.scheduling_policy.clone()).unwrap_or_default();
     Some(Gang {
-        min_member: policy.min_available,
+        min_member: policy.min_available.and_then(|least| u32::try_from(least).ok()),
         min_resources: policy.min_resources.as_ref().map(json_text),
         queue: given(policy.queue.as_ref()).map(str::to_owned),
         priority_class: given(policy.priority_class.as_ref()).map(str::to_owned),

@@ -75,7 +75,10 @@
 //!
 //! - What CEL can say is refused by the CRD; the condition `Rejected` lists all else that the webhooks of the original
 //!   refuse. Immutability holds for every kind.
-//! - Names longer than 63 characters, two ports of one name, and unknown restart and clean-pod policies are refused.
+//! - A value with which no job can run is refused: names longer than 63 characters, two ports of one name, unknown restart
+//!   and clean-pod policies, a deadline of 0, no types of replicas, two Chiefs, an elastic policy that torchrun refuses. One that
+//!   counts as another or has no effect is told by a warning event and the condition `Warned`: an unknown success policy, workers
+//!   outside the elastic policy, `minAvailable` above the number of pods. What happens to each is in `docs/jobs/values.md`.
 //! - More than 10,000 replicas of all types together are refused, and a variable of more than 128 KiB (`TF_CONFIG`,
 //!   `WORKER_ADDRS`), with which Linux starts no program where its pages have 4 KiB; so are variables of more than 768 KiB in
 //!   all containers of the types together, which are more than a plugin may answer.
@@ -123,6 +126,7 @@
 
 #[cfg(all(feature = "crd", not(target_family = "wasm")))]
 pub mod crd;
+mod elastic;
 mod env;
 mod family;
 mod fate;
@@ -142,6 +146,8 @@ mod paddle;
 mod plan;
 mod pods;
 mod pytorch;
+#[cfg(all(feature = "crd", not(target_family = "wasm")))]
+pub mod relations;
 mod rules;
 mod service;
 mod sizes;

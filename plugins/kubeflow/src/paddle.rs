@@ -28,6 +28,12 @@ pub(crate) fn variables(valid: &Valid<'_>, group: &Group<'_>) -> Vec<Variable> {
     variables
 }
 
+/// Better: the original takes a Master of no pods, whose end would be the job's.
+pub(crate) fn errors(family: &Family<'_>) -> Vec<(String, String)> {
+    let none = family.leader().filter(|leader| leader.spec.replicas == Some(0));
+    none.map(|leader| (leader.path_of_count(family), "must be at least 1".to_owned())).into_iter().collect()
+}
+
 /// Returns what the commands of the job will not do: only `paddle.distributed.launch` reads the variables.
 pub(crate) fn warnings(family: &Family<'_>) -> Vec<(&'static str, String)> {
     let mut warnings = vec![];

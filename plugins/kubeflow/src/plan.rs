@@ -2,9 +2,9 @@
 
 use crate::family::{Family, Group};
 use crate::valid::{Valid, validate};
-use crate::{TrainingJob, env, fate, gang, hpa, left_out, pods, rules, service, sizes};
+use crate::{TrainingJob, env, fate, gang, hpa, left_out, pods, rules, service, sizes, spec};
 use troupe_plugin::types::{Clean, Event, JobPlan, Piece, Policy, Refusal, Role, Template, Ttl};
-use troupe_plugin::{job_name, text};
+use troupe_plugin::{job_name, text, warn_of_gang};
 
 /// Returns the plan, or a refusal with all errors of the job.
 pub(crate) fn plan(job: &TrainingJob) -> Result<JobPlan, Refusal> {
@@ -65,28 +65,37 @@ fn policy(valid: &Valid<'_>) -> Policy {
 
 /// Returns what the user wrote and does not get, and what the framework will not do with it.
 fn warnings(valid: &Valid<'_>) -> Vec<Event> {
-    let warning = |reason: &str, message: &str| Event { warning: true, reason: reason.into(), message: message.into() };
+    let family = valid.family;
+    let mut warnings = vec![];
+    let mut warn =
+        |reason: &str, message: String| warnings.push(Event { warning: true, reason: reason.into(), message });
     let set = |text: &Option<String>| text.as_ref().is_some_and(|text| !text.is_empty());
-    let templates = || valid.family.replicas.iter().filter_map(|replicas| Some(&valid.pods(replicas.of)?.template));
-    let restart = templates().any(|template| set(&template.restart_policy)).then(|| {
-        warning(
-            "SetPodTemplateRestartPolicy",
-            "Restart policy in pod template will be overwritten by restart policy in replica spec",
-        )
-    });
-    let scheduler = gang::scheduler(valid.family.job).and_then(|scheduler| {
-        let other = |name: &Option<String>| set(name) && name.as_deref() != Some(scheduler);
-        templates().any(|template| other(&template.scheduler_name)).then(|| {
-            warning(
-                "SetPodTemplateSchedulerName",
-                "Another scheduler is specified when gang-scheduling is enabled and it will not be overwritten",
-            )
-        })
-    });
-    let elastic = valid.family.job.spec.elastic_policy.as_ref();
-    let deprecated = elastic
-        .and_then(|elastic| elastic.n_proc_per_node)
-        .map(|_| warning("DeprecatedField", "spec.elasticPolicy.nProcPerNode is deprecated: use spec.nprocPerNode"));
-    let own = rules::warnings(valid.family).into_iter().map(|(reason, message)| warning(reason, &message));
-    restart.into_iter().chain(scheduler).chain(deprecated).chain(own).collect()
+    let templates = || family.replicas.iter().filter_map(|replicas| Some(&valid.pods(replicas.of)?.template));
+    if templates().any(|template| set(&template.restart_policy)) {
+        let message = "Restart policy in pod template will be overwritten by restart policy in replica spec";
+        warn("SetPodTemplateRestartPolicy", message.into());
+    }
+    let scheduler = gang::scheduler(family.job);
+    let other = |name: &Option<String>| set(name) && name.as_deref() != scheduler;
+    if scheduler.is_some() && templates().any(|template| other(&template.scheduler_name)) {
+        let message = "Another scheduler is specified when gang-scheduling is enabled and it will not be overwritten";
+        warn("SetPodTemplateSchedulerName", message.into());
+    }
+    if family.job.spec.elastic_policy.as_ref().is_some_and(|elastic| elastic.n_proc_per_node.is_some()) {
+        let message = "spec.elasticPolicy.nProcPerNode is deprecated: use spec.nprocPerNode";
+        warn("DeprecatedField", message.into());
+    }
+    for (reason, message) in rules::warnings(family) {
+        warn(reason, message);
+    }
+    if family.total() == 0 {
+        let field = family.kind.field;
+        let message =
+            ["spec.", field, ": the replicas are 0 in all: the job does not end before it has a pod"].concat();
+        warn("NoPods", message);
+    }
+    let policy = family.job.spec.run_policy.as_ref().and_then(|policy| policy.scheduling_policy.as_ref());
+    let least = policy.and_then(|policy| policy.min_available);
+    warnings.extend(warn_of_gang(spec::MIN_AVAILABLE.path, least, family.total()));
+    warnings
 }

@@ -97,7 +97,38 @@ pub(crate) fn warnings(family: &Family<'_>) -> Vec<(&'static str, String)> {
                    the others at its own localhost, and plain Python has neither RANK nor MASTER_ADDR; add one of them, or say it in the command";
     let mut templates = family.replicas.iter().filter_map(|replicas| replicas.template);
     let is_told = templates.any(|template| RENDEZVOUS.iter().any(|word| template.mentions(word)));
-    (alone && family.total() > 1 && !is_told).then(|| ("NoRendezvous", message.to_owned())).into_iter().collect()
+    let mut warnings = vec![];
+    if alone && family.total() > 1 && !is_told {
+        warnings.push(("NoRendezvous", message.to_owned()));
+    }
+    if let Some(device) = given(family.job.spec.nproc_per_node.as_ref())
+        && !device.as_bytes()[0].is_ascii_digit()
+        && !DEVICES.contains(&device)
+    {
+        let known = DEVICES.join(", ");
+        let message = [
+            "spec.nprocPerNode: torchrun itself knows numbers and ",
+            &known,
+            "; ",
+            device,
+            " has to be a device of the image's torch",
+        ];
+        warnings.push(("UnknownValue", message.concat()));
+    }
+    warnings
+}
+
+/// What torchrun counts by itself (torch 2.15.0), beside the device that a package of the image registers.
+const DEVICES: [&str; 4] = ["auto", "cpu", "gpu", "xpu"];
+
+/// Returns whether torchrun may take it: a number of processes, or the name of a device.
+fn is_nproc(text: &str) -> bool {
+    let mut bytes = text.bytes();
+    match bytes.next() {
+        Some(b'1'..=b'9') => text.len() <= 4 && bytes.all(|byte| byte.is_ascii_digit()),
+        Some(b'a'..=b'z') => bytes.all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_'),
+        _ => text.is_empty(),
+    }
 }
 
 pub(crate) fn errors(family: &Family<'_>) -> Vec<(String, String)> {
@@ -106,7 +137,11 @@ pub(crate) fn errors(family: &Family<'_>) -> Vec<(String, String)> {
     if let Some(workers) = family.replicas("Worker")
         && workers.spec.replicas == Some(0)
     {
-        errors.push((format!("{field}[{}].replicas", workers.key), "must be at least 1".to_owned()));
+        errors.push((workers.path_of_count(family), "must be at least 1".to_owned()));
+    }
+    if family.job.spec.nproc_per_node.as_ref().is_some_and(|text| !is_nproc(text)) {
+        let message = format!("must be one of {}, the name of another device, or a number from 1", DEVICES.join(", "));
+        errors.push(("nprocPerNode".to_owned(), message));
     }
     if let Some(elastic) = &family.job.spec.elastic_policy {
         if family.replicas("Worker").is_none() {

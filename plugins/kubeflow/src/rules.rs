@@ -5,7 +5,7 @@ use crate::family::{Family, Group};
 use crate::fate::{Fate, RestartPolicy};
 use crate::kind::{Framework, Quorum, ReplicaType};
 use crate::valid::Valid;
-use crate::{jax, paddle, pytorch, tf, wait, xgboost};
+use crate::{elastic, jax, paddle, pytorch, tf, wait, xgboost};
 use troupe_plugin::PodTemplate;
 
 /// Returns the variables of each replica of a group.
@@ -49,12 +49,14 @@ pub(crate) fn fate(family: &Family<'_>, of: &ReplicaType, policy: RestartPolicy,
 
 /// Returns what the framework will not do with the job as it is: a reason and what to do.
 pub(crate) fn warnings(family: &Family<'_>) -> Vec<(&'static str, String)> {
-    match family.kind.framework {
+    let mut warnings = elastic::warnings(family);
+    warnings.extend(match family.kind.framework {
         Framework::Tf => tf::warnings(family),
         Framework::PyTorch => pytorch::warnings(family),
         Framework::Paddle => paddle::warnings(family),
         Framework::XgBoost | Framework::Jax => vec![],
-    }
+    });
+    warnings
 }
 
 /// Returns the fields that are wrong by the framework's own rules, below the spec, and what is wrong with them.
@@ -63,6 +65,7 @@ pub(crate) fn errors(family: &Family<'_>) -> Vec<(String, String)> {
         Framework::Tf => tf::errors(family),
         Framework::PyTorch => pytorch::errors(family),
         Framework::XgBoost => xgboost::errors(family),
-        Framework::Jax | Framework::Paddle => vec![],
+        Framework::Paddle => paddle::errors(family),
+        Framework::Jax => vec![],
     }
 }

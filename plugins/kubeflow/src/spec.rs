@@ -4,10 +4,35 @@
 use serde::Deserialize;
 use serde_json::{Value, value::RawValue};
 use std::collections::BTreeMap;
-use troupe_plugin::{GivenResources, UserTemplate};
+use troupe_plugin::{GivenResources, MAX_REPLICAS, Name, Number, UserTemplate, Word};
 
 /// The value of `runPolicy.managedBy` that means this operator.
 pub(crate) const OWN_MANAGER: &str = "kubeflow.org/training-operator";
+
+// What the fields may be, for the CRDs and for the check of a job. An empty text counts as absent, as in the original.
+
+pub(crate) const REPLICAS: Number = Number { path: "replicas", least: 0, most: MAX_REPLICAS as i64 };
+pub(crate) const RESTART_POLICY: Word =
+    Word { path: "restartPolicy", words: &["Always", "OnFailure", "Never", "ExitCode"], may_be_empty: true };
+pub(crate) const CLEAN_POD_POLICY: Word =
+    Word { path: "spec.runPolicy.cleanPodPolicy", words: &["All", "None", "Running"], may_be_empty: true };
+pub(crate) const MANAGED_BY: Word =
+    Word { path: "spec.runPolicy.managedBy", words: &[OWN_MANAGER, "kueue.x-k8s.io/multikueue"], may_be_empty: false };
+pub(crate) const TTL: Number = Number::at_least("spec.runPolicy.ttlSecondsAfterFinished", 0);
+/// Better: the original takes 0, with which a job fails before it has a pod.
+pub(crate) const DEADLINE: Number = Number { path: "spec.runPolicy.activeDeadlineSeconds", least: 1, most: i64::MAX };
+pub(crate) const BACKOFF_LIMIT: Number = Number::at_least("spec.runPolicy.backoffLimit", 0);
+/// With 0 no pod waits for another.
+pub(crate) const MIN_AVAILABLE: Number = Number::at_least("spec.runPolicy.schedulingPolicy.minAvailable", 0);
+pub(crate) const SCHEDULE_TIMEOUT: Number =
+    Number::at_least("spec.runPolicy.schedulingPolicy.scheduleTimeoutSeconds", 0);
+pub(crate) const QUEUE: Name = Name { path: "spec.runPolicy.schedulingPolicy.queue" };
+pub(crate) const PRIORITY_CLASS: Name = Name { path: "spec.runPolicy.schedulingPolicy.priorityClass" };
+pub(crate) const MIN_REPLICAS: Number = Number { path: "spec.elasticPolicy.minReplicas", least: 1, ..REPLICAS };
+pub(crate) const MOST_REPLICAS: Number = Number { path: "spec.elasticPolicy.maxReplicas", least: 1, ..REPLICAS };
+pub(crate) const MAX_RESTARTS: Number = Number::at_least("spec.elasticPolicy.maxRestarts", 0);
+pub(crate) const N_PROC_PER_NODE: Number = Number { path: "spec.elasticPolicy.nProcPerNode", least: 1, most: 9_999 };
+pub(crate) const RDZV_PORT: Number = Number { path: "spec.elasticPolicy.rdzvPort", least: 1, most: 65_535 };
 
 /// The image of the init container of PyTorch workers.
 pub(crate) const INIT_IMAGE: &str = "alpine:3.10";
@@ -107,7 +132,7 @@ pub struct RunPolicy {
 #[serde(rename_all = "camelCase")]
 pub struct SchedulingPolicy {
     /// The least number of pods to start with.
-    pub min_available: Option<u32>,
+    pub min_available: Option<i64>,
     /// The queue.
     pub queue: Option<String>,
     /// The least resources to start with.

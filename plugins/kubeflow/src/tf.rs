@@ -4,13 +4,17 @@ use crate::env::{Value, Variable, piece};
 use crate::family::{Family, Group, Replicas};
 use crate::fate::{Fate, RestartPolicy};
 use crate::kind::{Quorum, ReplicaType};
+use crate::spec::given;
 use crate::valid::Valid;
 use troupe_plugin::text;
 use troupe_plugin::types::Piece;
 
+/// The success policy that is not the default.
+const ALL_WORKERS: &str = "AllWorkers";
+
 pub(crate) fn quorum(family: &Family<'_>) -> Quorum {
     match family.job.spec.success_policy.as_deref() {
-        Some("AllWorkers") => Quorum::All,
+        Some(ALL_WORKERS) => Quorum::All,
         _ => Quorum::First,
     }
 }
@@ -111,17 +115,32 @@ fn address_end(valid: &Valid<'_>, name: &str) -> String {
     format!(".{}.svc{domain}:{}", job.namespace(), valid.port(name))
 }
 
-/// Returns the types that TensorFlow refuses.
+/// Returns the types that TensorFlow refuses, and a success policy that is none.
 pub(crate) fn warnings(family: &Family<'_>) -> Vec<(&'static str, String)> {
     let message =
         "the strategies of TensorFlow 2 refuse the type master in every task (`Disallowed task type`); use Chief";
-    family.replicas("Master").map(|_| ("TypeNotSupported", message.to_owned())).into_iter().collect()
+    let mut warnings = vec![];
+    if family.replicas("Master").is_some() {
+        warnings.push(("TypeNotSupported", message.to_owned()));
+    }
+    if let Some(policy) = given(family.job.spec.success_policy.as_ref()).filter(|policy| *policy != ALL_WORKERS) {
+        let message = ["spec.successPolicy: ", policy, " is not ", ALL_WORKERS, " and counts as absent"];
+        warnings.push(("UnknownValue", message.concat()));
+    }
+    warnings
 }
 
+/// Better: the original also takes a Chief of two, of which TensorFlow refuses the second, and one of none, which never ends.
 pub(crate) fn errors(family: &Family<'_>) -> Vec<(String, String)> {
     let both = family.replicas("Chief").is_some() && family.replicas("Master").is_some();
-    let error = (family.kind.field.to_owned(), "must not have both Chief and Master".to_owned());
-    both.then_some(error).into_iter().collect()
+    let mut errors = vec![];
+    if both {
+        errors.push((family.kind.field.to_owned(), "must not have both Chief and Master".to_owned()));
+    }
+    if let Some(leader) = family.leader().filter(|leader| leader.spec.replicas.is_some_and(|count| count != 1)) {
+        errors.push((leader.path_of_count(family), "must be 1".to_owned()));
+    }
+    errors
 }
 
 #[cfg(test)]

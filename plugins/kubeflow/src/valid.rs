@@ -1,13 +1,14 @@
 //! The validation of a job. It reports all errors at once, each with its field.
 
+use crate::elastic;
 use crate::family::{Family, Replicas};
 use crate::fate::{RESTART_SCOPE, RestartPolicy, RestartScope};
 use crate::kind::ReplicaType;
 use crate::left_out::{self, LEFT_OUT_WORKERS};
-use crate::spec::{OWN_MANAGER, given};
+use crate::spec::{self, given};
 use serde::Deserialize;
-use troupe_plugin::types::{Clean, FieldError, Refusal};
-use troupe_plugin::{MAX_REPLICAS, UserTemplate, dns_label_problem};
+use troupe_plugin::types::{Clean, Refusal};
+use troupe_plugin::{MAX_REPLICAS, Mistakes, UserTemplate, dns_label_problem};
 
 /// A valid job.
 #[derive(Debug)]
@@ -92,7 +93,7 @@ impl Valid<'_> {
 /// Returns the job as valid, or a refusal with all errors: those of every kind and its own, which are fields below the
 /// spec and what is wrong with them.
 pub(crate) fn validate<'a>(family: &'a Family<'a>, own: Vec<(String, String)>) -> Result<Valid<'a>, Refusal> {
-    let mut errors = Errors(vec![]);
+    let mut errors = Errors::default();
     errors.name(family);
     errors.restart_scope(family);
     errors.left_out(family);
@@ -100,55 +101,55 @@ pub(crate) fn validate<'a>(family: &'a Family<'a>, own: Vec<(String, String)>) -
     errors.total(family);
     let pods: Vec<_> = family.replicas.iter().filter_map(|replicas| errors.replicas(family, replicas)).collect();
     let clean_pods = errors.run_policy(family);
+    if let Some(policy) = &family.job.spec.elastic_policy {
+        elastic::check(policy, &mut errors.0);
+    }
     for (path, message) in own {
-        errors.add(format!("spec.{path}"), message);
+        errors.0.add(format!("spec.{path}"), message);
     }
-    match errors.0.is_empty() {
-        true => Ok(Valid { family, pods, clean_pods }),
-        false => Err(Refusal::Invalid(errors.0)),
-    }
+    if errors.0.is_empty() { Ok(Valid { family, pods, clean_pods }) } else { Err(errors.0.refusal()) }
 }
 
-struct Errors(Vec<FieldError>);
+#[derive(Default)]
+struct Errors(Mistakes);
 
 impl Errors {
-    fn add(&mut self, path: impl Into<String>, message: impl Into<String>) {
-        self.0.push(FieldError { path: path.into(), message: message.into() });
-    }
-
     /// Checks the longest name of a pod and its Service.
     fn name(&mut self, family: &Family<'_>) {
         let last = family.replicas.iter().map(|it| family.host(it.of.lower, it.count.saturating_sub(1)));
         let longest = last.max_by_key(String::len).unwrap_or_else(|| family.job.name().to_owned());
         if let Some(problem) = dns_label_problem(&longest) {
             let message = format!("cannot begin the names of pods and Services: {longest:?}: {problem}");
-            self.add("metadata.name", message);
+            self.0.add("metadata.name", message);
         }
     }
 
     fn restart_scope(&mut self, family: &Family<'_>) {
         if let Err(scope) = RestartScope::of(family.job) {
             let message = format!("{scope:?} is not supported; supported values: Pod, Job");
-            self.add(format!("metadata.annotations[{RESTART_SCOPE}]"), message);
+            self.0.add(format!("metadata.annotations[{RESTART_SCOPE}]"), message);
         }
     }
 
     fn left_out(&mut self, family: &Family<'_>) {
         if let Err(why) = left_out::workers(family.job) {
-            self.add(format!("metadata.annotations[{LEFT_OUT_WORKERS}]"), why);
+            self.0.add(format!("metadata.annotations[{LEFT_OUT_WORKERS}]"), why);
         }
     }
 
     fn types(&mut self, family: &Family<'_>) {
         let field = family.kind.field;
         let Some(specs) = (family.kind.replicas)(&family.job.spec) else {
-            return self.add(format!("spec.{field}"), "is required");
+            return self.0.add(format!("spec.{field}"), "is required");
         };
+        if specs.is_empty() {
+            self.0.add(format!("spec.{field}"), "must have at least one type of replica");
+        }
         for key in specs.keys() {
             if !family.kind.types.iter().any(|of| of.name.eq_ignore_ascii_case(key)) {
                 let names: Vec<_> = family.kind.types.iter().map(|of| of.name).collect();
                 let message = format!("is not supported; supported types: {}", names.join(", "));
-                self.add(format!("spec.{field}[{key}]"), message);
+                self.0.add(format!("spec.{field}[{key}]"), message);
             }
         }
     }
@@ -158,23 +159,15 @@ impl Errors {
         let total = family.total();
         if total > MAX_REPLICAS && family.replicas.iter().all(|replicas| replicas.count <= MAX_REPLICAS) {
             let message = format!("must have at most {MAX_REPLICAS} replicas in all, not {total}");
-            self.add(format!("spec.{}", family.kind.field), message);
+            self.0.add(format!("spec.{}", family.kind.field), message);
         }
     }
 
     fn replicas(&mut self, family: &Family<'_>, replicas: &Replicas<'_>) -> Option<Pods> {
         let path = format!("spec.{}[{}]", family.kind.field, replicas.key);
-        match replicas.spec.replicas {
-            Some(count) if count < 0 => self.add(format!("{path}.replicas"), "must be greater than or equal to 0"),
-            Some(count) if count > i64::from(MAX_REPLICAS) => {
-                self.add(format!("{path}.replicas"), format!("must be at most {MAX_REPLICAS}, not {count}"));
-            }
-            _ => {}
-        }
-        if replicas.restart_policy.is_none() {
-            let given = replicas.spec.restart_policy.as_deref().unwrap_or_default();
-            self.one_of(format!("{path}.restartPolicy"), given, &["Always", "OnFailure", "Never", "ExitCode"]);
-        }
+        self.0.number_at(&[&path, ".replicas"], &spec::REPLICAS, replicas.spec.replicas);
+        let restart_policy = replicas.spec.restart_policy.as_deref();
+        self.0.word_at(&[&path, ".restartPolicy"], &spec::RESTART_POLICY, restart_policy);
         let template = self.template(&format!("{path}.template"), replicas.template)?;
         let ports = self.containers(&format!("{path}.template.spec.containers"), family, &template)?;
         let named = ports.iter().find(|port| port.name.as_deref() == Some(family.kind.port_name));
@@ -185,13 +178,13 @@ impl Errors {
 
     fn template(&mut self, path: &str, template: Option<&UserTemplate>) -> Option<PodSpec> {
         let Some(template) = template else {
-            self.add(format!("{path}.spec.containers"), "must define at least one container");
+            self.0.add(format!("{path}.spec.containers"), "must define at least one container");
             return None;
         };
         match template.read::<Template>() {
             Some(template) => Some(template.spec.unwrap_or_default()),
             None => {
-                self.add(path, "is no pod template: containers, names, images, ports or policies have another type");
+                self.0.add(path, "is no pod template: containers, names, images, ports or policies have another type");
                 None
             }
         }
@@ -201,23 +194,24 @@ impl Errors {
     fn containers(&mut self, path: &str, family: &Family<'_>, template: &PodSpec) -> Option<Vec<Port>> {
         let containers = template.containers.as_deref().unwrap_or_default();
         if containers.is_empty() {
-            self.add(path, "must define at least one container");
+            self.0.add(path, "must define at least one container");
             return None;
         }
         for (place, container) in containers.iter().enumerate() {
             if given(container.image.as_ref()).is_none() {
-                self.add(format!("{path}[{place}].image"), "is required");
+                self.0.add(format!("{path}[{place}].image"), "is required");
             }
         }
         let name = family.kind.container;
         let Some(own) = containers.iter().find(|container| container.name.as_deref() == Some(name)) else {
-            self.add(path, format!("must have a container named {name}"));
+            self.0.add(path, format!("must have a container named {name}"));
             return None;
         };
         let ports = own.ports.clone().unwrap_or_default();
         for (place, port) in ports.iter().enumerate() {
             if port.name.is_some() && ports[..place].iter().any(|other| other.name == port.name) {
-                self.add(path, format!("must have no two ports of the name {:?}", port.name.as_deref().unwrap_or("")));
+                self.0
+                    .add(path, format!("must have no two ports of the name {:?}", port.name.as_deref().unwrap_or("")));
             }
         }
         Some(ports)
@@ -225,32 +219,22 @@ impl Errors {
 
     fn run_policy(&mut self, family: &Family<'_>) -> Clean {
         let Some(policy) = &family.job.spec.run_policy else { return Clean::Keep };
-        let numbers = [
-            ("ttlSecondsAfterFinished", policy.ttl_seconds_after_finished),
-            ("activeDeadlineSeconds", policy.active_deadline_seconds),
-            ("backoffLimit", policy.backoff_limit),
-        ];
-        for (field, _) in numbers.iter().filter(|(_, number)| number.is_some_and(|number| number < 0)) {
-            self.add(format!("spec.runPolicy.{field}"), "must be greater than or equal to 0");
+        self.0.number(&spec::TTL, policy.ttl_seconds_after_finished);
+        self.0.number(&spec::DEADLINE, policy.active_deadline_seconds);
+        self.0.number(&spec::BACKOFF_LIMIT, policy.backoff_limit);
+        self.0.word(&spec::MANAGED_BY, policy.managed_by.as_deref());
+        self.0.word(&spec::CLEAN_POD_POLICY, policy.clean_pod_policy.as_deref());
+        if let Some(gang) = &policy.scheduling_policy {
+            self.0.number(&spec::MIN_AVAILABLE, gang.min_available);
+            self.0.number(&spec::SCHEDULE_TIMEOUT, gang.schedule_timeout_seconds);
+            self.0.name(&spec::QUEUE, gang.queue.as_deref());
+            self.0.name(&spec::PRIORITY_CLASS, gang.priority_class.as_deref());
+            self.0.amounts("spec.runPolicy.schedulingPolicy.minResources", gang.min_resources.as_ref());
         }
-        if let Some(manager) = &policy.managed_by {
-            self.one_of("spec.runPolicy.managedBy", manager, &[OWN_MANAGER, "kueue.x-k8s.io/multikueue"]);
-        }
-        match given(policy.clean_pod_policy.as_ref()).unwrap_or("None") {
-            "None" => Clean::Keep,
-            "Running" => Clean::Active,
-            "All" => Clean::All,
-            other => {
-                self.one_of("spec.runPolicy.cleanPodPolicy", other, &["All", "None", "Running"]);
-                Clean::Keep
-            }
-        }
-    }
-
-    fn one_of(&mut self, path: impl Into<String>, value: &str, allowed: &[&str]) {
-        if !allowed.contains(&value) {
-            let allowed = allowed.join(", ");
-            self.add(path, format!("{value:?} is not supported; supported values: {allowed}"));
+        match policy.clean_pod_policy.as_deref() {
+            Some("Running") => Clean::Active,
+            Some("All") => Clean::All,
+            _ => Clean::Keep,
         }
     }
 }
@@ -258,8 +242,7 @@ impl Errors {
 /// Returns the error of a type that must have exactly one replica, said in the spec.
 pub(crate) fn exactly_one(family: &Family<'_>, name: &str) -> Option<(String, String)> {
     let replicas = family.replicas(name)?;
-    let path = format!("{}[{}].replicas", family.kind.field, replicas.key);
-    (replicas.spec.replicas != Some(1)).then(|| (path, "must be 1".to_owned()))
+    (replicas.spec.replicas != Some(1)).then(|| (replicas.path_of_count(family), "must be 1".to_owned()))
 }
 
 #[cfg(test)]

@@ -1,19 +1,20 @@
 //! The CRD of MPIJob: accepts what the original accepts, with its defaults.
 
-use crate::spec::ReplicaSpec;
+use crate::spec::{self, ReplicaSpec};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::CustomResourceExt;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
+use troupe_plugin::crd as shared;
 
 pub use crate::spec::MPIJob;
 
 /// Returns the CRD to install.
 #[must_use]
 pub fn crd() -> CustomResourceDefinition {
-    troupe_plugin::crd::without_required_spec(&MPIJob::crd())
+    shared::without_required_spec(&MPIJob::crd(), &shared::name_rule(63 - "-worker-0".len(), true))
 }
 
 /// What is known of the job.
@@ -52,9 +53,11 @@ pub struct MpiJobStatus {
 pub struct SchedulingPolicy {
     /// The least number of pods to start with. Defaults to all of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "min_available")]
     pub min_available: Option<i32>,
     /// The queue. Defaults to the annotation scheduling.volcano.sh/queue-name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "queue")]
     pub queue: Option<String>,
     /// The resources that have to be free before any pod starts, by resource.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -62,16 +65,18 @@ pub struct SchedulingPolicy {
     pub min_resources: Option<BTreeMap<String, Value>>,
     /// The PriorityClass of the group of pods.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "priority_class")]
     pub priority_class: Option<String>,
     /// Seconds that the group may wait to be scheduled; scheduler-plugins alone knows them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schedule_timeout")]
     pub schedule_timeout_seconds: Option<i32>,
 }
 
 // A field with a default is not nullable: the API server drops a null there and fills in the default.
 
 pub(crate) fn slots_per_worker(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({ "type": "integer", "format": "int32", "default": 1 })
+    json_schema!({ "type": "integer", "format": "int32", "minimum": spec::SLOTS_PER_WORKER.least, "default": 1 })
 }
 
 pub(crate) fn off(_: &mut SchemaGenerator) -> Schema {
@@ -84,20 +89,85 @@ pub(crate) fn ssh_auth_mount_path(_: &mut SchemaGenerator) -> Schema {
 
 /// The schema has no enum, since the original accepts any text.
 pub(crate) fn launcher_creation_policy(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({ "type": "string", "default": "AtStartup" })
+    json_schema!({ "type": "string", "default": spec::AT_STARTUP })
 }
 
 pub(crate) fn mpi_implementation(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({ "type": "string", "enum": ["OpenMPI", "Intel", "MPICH"], "default": "OpenMPI" })
+    json_schema!({ "type": "string", "enum": spec::IMPLEMENTATION.words, "default": "OpenMPI" })
 }
 
-/// The schema allows any keys, as the original does. Keys other than Launcher and Worker have no effect.
+pub(crate) fn replicas(_: &mut SchemaGenerator) -> Schema {
+    shared::number(&spec::REPLICAS)
+}
+
+pub(crate) fn restart_policy(_: &mut SchemaGenerator) -> Schema {
+    shared::word(&spec::RESTART_POLICY)
+}
+
+pub(crate) fn clean_pod_policy(_: &mut SchemaGenerator) -> Schema {
+    shared::word(&spec::CLEAN_POD_POLICY)
+}
+
+pub(crate) fn ttl(_: &mut SchemaGenerator) -> Schema {
+    shared::number(&spec::TTL)
+}
+
+pub(crate) fn deadline(_: &mut SchemaGenerator) -> Schema {
+    shared::number(&spec::DEADLINE)
+}
+
+pub(crate) fn backoff_limit(_: &mut SchemaGenerator) -> Schema {
+    shared::number(&spec::BACKOFF_LIMIT)
+}
+
+pub(crate) fn managed_by(_: &mut SchemaGenerator) -> Schema {
+    shared::word(&spec::MANAGED_BY)
+}
+
+fn min_available(_: &mut SchemaGenerator) -> Schema {
+    shared::number(&spec::MIN_AVAILABLE)
+}
+
+fn schedule_timeout(_: &mut SchemaGenerator) -> Schema {
+    shared::number(&spec::SCHEDULE_TIMEOUT)
+}
+
+fn queue(_: &mut SchemaGenerator) -> Schema {
+    shared::name(&spec::QUEUE)
+}
+
+fn priority_class(_: &mut SchemaGenerator) -> Schema {
+    shared::name(&spec::PRIORITY_CLASS)
+}
+
+/// The schema allows any keys, as the original does. Keys other than Launcher and Worker have no effect. What must be there is
+/// the original's.
 pub(crate) fn replica_specs(generator: &mut SchemaGenerator) -> Schema {
-    json_schema!({ "type": "object", "additionalProperties": generator.subschema_for::<ReplicaSpec>() })
+    let one = "!('Launcher' in self) || !has(self.Launcher.replicas) || self.Launcher.replicas == 1";
+    let some = "!('Worker' in self) || has(self.Worker.replicas)";
+    let pods = |entry: &str| {
+        let spec = format!("self.{entry}.template.spec");
+        format!(
+            "!('{entry}' in self) || (has(self.{entry}.template) && has({spec}) && has({spec}.containers) \
+             && size({spec}.containers) > 0)"
+        )
+    };
+    json_schema!({
+        "type": "object",
+        "maxProperties": 16,
+        "additionalProperties": generator.subschema_for::<ReplicaSpec>(),
+        "x-kubernetes-validations": [
+            shared::rule("'Launcher' in self", "Launcher is required"),
+            shared::rule(one, "Launcher.replicas must be 1"),
+            shared::rule(some, "Worker.replicas is required: at least 1"),
+            shared::rule(&pods("Launcher"), "Launcher.template.spec.containers must have at least one container"),
+            shared::rule(&pods("Worker"), "Worker.template.spec.containers must have at least one container"),
+        ],
+    })
 }
 
 fn replica_statuses(_: &mut SchemaGenerator) -> Schema {
-    let count = |words: &str| serde_json::json!({ "description": words, "type": "integer", "format": "int32" });
+    let count = |words: &str| json!({ "description": words, "type": "integer", "format": "int32" });
     let selector = "The pods as a label selector. Never written; the original's.";
     json_schema!({
         "type": "object",
@@ -120,10 +190,28 @@ fn time(_: &mut SchemaGenerator) -> Schema {
     json_schema!({ "type": "string", "format": "date-time" })
 }
 
+/// Returns what fields of a job have to do with each other, for the test that breaks each.
+#[must_use]
+pub fn relations() -> Vec<shared::Relation> {
+    let entries = |entries: Value| json!({ "spec": { "mpiReplicaSpecs": entries } });
+    let gang = json!({ "spec": { "runPolicy": { "schedulingPolicy": { "minAvailable": 9 } } } });
+    let name = json!({ "metadata": { "name": "a".repeat(60) } });
+    shared::relations(
+        "mpijobs.kubeflow.org",
+        [
+            ("there is a launcher", entries(json!({ "Launcher": null })), "Launcher"),
+            ("there is one launcher", entries(json!({ "Launcher": { "replicas": 2 } })), "Launcher"),
+            ("the number of workers is said", entries(json!({ "Worker": { "replicas": null } })), "Worker"),
+            ("the entries are known", entries(json!({ "Boss": {} })), "Boss"),
+            ("minAvailable is no more than the pods", gang, spec::MIN_AVAILABLE.path),
+            ("the names of pods are labels", name, "metadata.name"),
+        ],
+    )
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
 
     fn version() -> Value {
         serde_json::to_value(crd()).unwrap()["spec"]["versions"][0].clone()

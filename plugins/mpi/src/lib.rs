@@ -22,6 +22,9 @@
 //! - `PRTE_MCA_plm_ssh_no_tree_spawn` is one of them: without it Open MPI 5 ends with exit code 255 and no message where
 //!   there are more than 64 workers. `HYDRA_LAUNCHER_EXTRA_ARGS` is set beside `HYDRA_LAUNCH_EXTRA_ARGS`, which MPICH does
 //!   not read.
+//! - A launcher creation policy that is neither of the two, an `sshAuthMountPath` that is not absolute and entries beside
+//!   Launcher and Worker are told by a warning event and the condition `Warned`; a deadline of 0, or of more seconds than Kubernetes
+//!   counts, and `slotsPerWorker` 0 are refused. What happens to each value is in `docs/jobs/values.md`.
 //! - The warning event `VariableIgnored` names variables of the launcher that Open MPI 4 reads and Open MPI 5 ignores, such
 //!   as `OMPI_MCA_plm_rsh_agent`.
 //! - The Service publishes pods that are not ready: `mpirun` waits for an SSH server, but not for a name, and the workers of
@@ -256,6 +259,7 @@ fn child(api_version: &str, kind: &str, plural: &str, selector: &str, keep: &[&s
 }
 
 fn config_schema() -> String {
+    const NAME: &str = "^([a-z0-9]([-a-z0-9.]*[a-z0-9])?)?$";
     let domain = "Domain of the cluster, appended to host names; empty leaves them at `.svc`.";
     let gang = "`volcano`, `kubernetes`, or the name of a scheduler with the scheduler-plugins' PodGroup; empty is no gang \
                 scheduling.";
@@ -267,9 +271,9 @@ fn config_schema() -> String {
     json_text(&json!({
         "type": "object",
         "properties": {
-            "cluster-domain": { "type": "string", "default": "", "description": domain },
+            "cluster-domain": { "type": "string", "pattern": NAME, "default": "", "description": domain },
             "gang-scheduling": {
-                "type": "string", "default": "", "description": gang, "x-troupe-grants": "schedulers",
+                "type": "string", "pattern": NAME, "default": "", "description": gang, "x-troupe-grants": "schedulers",
             },
             "queueing": {
                 "type": "object", "description": queueing, "additionalProperties": { "enum": ["auto", "host", "kueue"] },

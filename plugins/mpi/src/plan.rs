@@ -1,13 +1,15 @@
 //! The plan of an MPIJob: workers, the launcher's Job, the Service, the ConfigMap, the SSH keys and the gang.
 
+use crate::spec::{self, given};
 use crate::validate::{CleanPods, Implementation, Replicas, Valid, validate};
 use crate::{MpiJob, env, gang, hostfile, launcher, pods};
 use serde_json::json;
+use std::collections::BTreeMap;
 use troupe_plugin::types::{
     Algorithm, Backing, Body, Clean, Criterion, Event, Failure, FailureRule, JobPlan, Object, Piece, Policy, Reached,
     Refusal, Remedy, Role, SecretRecipe, Success, Template, Ttl, Upkeep,
 };
-use troupe_plugin::{PodTemplate, job_name, json_text, pod_name, pods_are, text, unsupported};
+use troupe_plugin::{PodTemplate, job_name, json_text, pod_name, pods_are, text, unsupported, warn_of_gang};
 
 /// The workers' role.
 pub(crate) const WORKER: &str = "worker";
@@ -33,7 +35,7 @@ pub(crate) fn plan(job: &MpiJob) -> Result<JobPlan, Refusal> {
         success_criteria: vec![vec![Criterion { role: launcher::ROLE.into(), indices: vec![], at_least: None }]],
         host_ports: 0,
         policy: policy(job, valid.clean_pods),
-        warnings: warnings(&valid),
+        warnings: warnings(job, &valid),
     })
 }
 
@@ -136,7 +138,8 @@ fn policy(job: &MpiJob, clean: CleanPods) -> Policy {
     }
 }
 
-fn warnings(valid: &Valid<'_>) -> Vec<Event> {
+/// Returns what of the job has no effect, or another than its user may think.
+fn warnings(job: &MpiJob, valid: &Valid<'_>) -> Vec<Event> {
     let Ok(mut launcher) = PodTemplate::from_user(Some(valid.launcher.template), "") else { return vec![] };
     let mut warnings = vec![];
     let mut warn =
@@ -151,6 +154,28 @@ fn warnings(valid: &Valid<'_>) -> Vec<Event> {
             warn("VariableIgnored", message);
         }
     }
+    // Better: the original says nothing of these.
+    if let Some(policy) = given(job.spec.launcher_creation_policy.as_ref())
+        && ![spec::AT_STARTUP, spec::WAIT_FOR_WORKERS].contains(&policy)
+    {
+        let (first, other) = (spec::AT_STARTUP, spec::WAIT_FOR_WORKERS);
+        let message = format!("spec.launcherCreationPolicy: {policy:?} is not {first} and counts as {other}");
+        warn("UnknownValue", message);
+    }
+    if !job.spec.ssh_path().starts_with('/') {
+        let path = job.spec.ssh_path();
+        let message = format!("spec.sshAuthMountPath: {path:?} is not absolute: the node mounts it below /");
+        warn("RelativePath", message);
+    }
+    for entry in job.spec.mpi_replica_specs.iter().flat_map(BTreeMap::keys) {
+        if !["Launcher", "Worker"].contains(&entry.as_str()) {
+            let message = format!("spec.mpiReplicaSpecs[{entry}] has no effect: the entries are Launcher and Worker");
+            warn("NoEffect", message);
+        }
+    }
+    let policy = job.spec.run_policy.as_ref().and_then(|policy| policy.scheduling_policy.as_ref());
+    let least = policy.and_then(|policy| policy["minAvailable"].as_i64());
+    warnings.extend(warn_of_gang(spec::MIN_AVAILABLE.path, least, job.spec.workers() + 1));
     warnings
 }
 

@@ -3,13 +3,43 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
-use troupe_plugin::UserTemplate;
+use troupe_plugin::{MAX_REPLICAS, Name, Number, UserTemplate, Word};
 
 #[cfg(all(feature = "crd", not(target_family = "wasm")))]
 use crate::crd;
 
 /// The value of `runPolicy.managedBy` that means this operator.
 pub(crate) const OWN_MANAGER: &str = "kubeflow.org/mpi-operator";
+// What the fields may be, for the CRD and for the check of a job.
+
+pub(crate) const SLOTS_PER_WORKER: Number = Number::at_least("spec.slotsPerWorker", 1);
+pub(crate) const REPLICAS: Number = Number { path: "replicas", least: 1, most: MAX_REPLICAS as i64 };
+pub(crate) const RESTART_POLICY: Word =
+    Word { path: "restartPolicy", words: &["Never", "OnFailure"], may_be_empty: true };
+pub(crate) const CLEAN_POD_POLICY: Word =
+    Word { path: "spec.runPolicy.cleanPodPolicy", words: &["All", "None", "Running"], may_be_empty: false };
+pub(crate) const MANAGED_BY: Word =
+    Word { path: "spec.runPolicy.managedBy", words: &[OWN_MANAGER, "kueue.x-k8s.io/multikueue"], may_be_empty: false };
+pub(crate) const IMPLEMENTATION: Word =
+    Word { path: "spec.mpiImplementation", words: &["OpenMPI", "Intel", "MPICH"], may_be_empty: true };
+pub(crate) const TTL: Number = Number::at_least("spec.runPolicy.ttlSecondsAfterFinished", 0);
+/// Better: the original takes 0, with which a job fails before it has a pod; and more seconds than Go's durations have (292
+/// years), with which Kubernetes 1.37.2 fails the launcher's Job at once.
+pub(crate) const DEADLINE: Number =
+    Number { path: "spec.runPolicy.activeDeadlineSeconds", least: 1, most: i64::MAX / 1_000_000_000 };
+pub(crate) const BACKOFF_LIMIT: Number = Number::at_least("spec.runPolicy.backoffLimit", 0);
+/// With 0 no pod waits for another.
+pub(crate) const MIN_AVAILABLE: Number = Number::at_least("spec.runPolicy.schedulingPolicy.minAvailable", 0);
+pub(crate) const SCHEDULE_TIMEOUT: Number =
+    Number::at_least("spec.runPolicy.schedulingPolicy.scheduleTimeoutSeconds", 0);
+pub(crate) const QUEUE: Name = Name { path: "spec.runPolicy.schedulingPolicy.queue" };
+pub(crate) const PRIORITY_CLASS: Name = Name { path: "spec.runPolicy.schedulingPolicy.priorityClass" };
+
+/// When the launcher is made together with the workers.
+pub(crate) const AT_STARTUP: &str = "AtStartup";
+/// When the launcher is made once the workers are ready.
+pub(crate) const WAIT_FOR_WORKERS: &str = "WaitForWorkersReady";
+
 /// The default mount path of the SSH keys. sshd requires mode 0600 there, since the directory belongs to root.
 pub(crate) const ROOT_SSH: &str = "/root/.ssh";
 
@@ -100,10 +130,11 @@ pub struct MpiJobSpec {
 pub struct ReplicaSpec {
     /// How many pods: exactly 1 launcher (the default), at least 1 worker.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(all(feature = "crd", not(target_family = "wasm")), schemars(with = "Option<i32>"))]
+    #[cfg_attr(all(feature = "crd", not(target_family = "wasm")), schemars(schema_with = "crd::replicas"))]
     pub replicas: Option<i64>,
     /// Never or OnFailure; replaces the one in the template. Defaults to OnFailure for the launcher, Never for workers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(all(feature = "crd", not(target_family = "wasm")), schemars(schema_with = "crd::restart_policy"))]
     pub restart_policy: Option<String>,
     /// The pod: its metadata and spec, as in a Pod. Its first container takes part in MPI.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -121,15 +152,19 @@ pub struct ReplicaSpec {
 pub struct RunPolicy {
     /// Which worker pods are removed once the job is finished: None, Running or All. Defaults to None.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(all(feature = "crd", not(target_family = "wasm")), schemars(schema_with = "crd::clean_pod_policy"))]
     pub clean_pod_policy: Option<String>,
     /// Seconds from the end of the launcher's Job to its removal. Without it it stays.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(all(feature = "crd", not(target_family = "wasm")), schemars(schema_with = "crd::ttl"))]
     pub ttl_seconds_after_finished: Option<i32>,
     /// Seconds that the launcher's Job may be active before it fails. Without it there is no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(all(feature = "crd", not(target_family = "wasm")), schemars(schema_with = "crd::deadline"))]
     pub active_deadline_seconds: Option<i64>,
     /// How often the launcher is tried again before the job fails. Defaults to 6.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(all(feature = "crd", not(target_family = "wasm")), schemars(schema_with = "crd::backoff_limit"))]
     pub backoff_limit: Option<i32>,
     /// Keeps the job without pods. Defaults to false.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -137,6 +172,7 @@ pub struct RunPolicy {
     pub suspend: Option<bool>,
     /// Who runs the job: kubeflow.org/mpi-operator (the default) or kueue.x-k8s.io/multikueue.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(all(feature = "crd", not(target_family = "wasm")), schemars(schema_with = "crd::managed_by"))]
     pub managed_by: Option<String>,
     /// How a gang scheduler sees the job; without one it has no effect.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -161,7 +197,7 @@ impl MpiJobSpec {
     }
 
     pub(crate) fn launcher_waits_for_workers(&self) -> bool {
-        given(self.launcher_creation_policy.as_ref()).is_some_and(|policy| policy != "AtStartup")
+        given(self.launcher_creation_policy.as_ref()).is_some_and(|policy| policy != AT_STARTUP)
     }
 
     pub(crate) fn ssh_path(&self) -> &str {

@@ -2,9 +2,10 @@
 
 use crate::MpiJob;
 use crate::lost;
-use crate::spec::{LostWorker, OWN_MANAGER, ReplicaSpec, RunPolicy, given};
-use troupe_plugin::types::{FieldError, Refusal};
-use troupe_plugin::{MAX_REPLICAS, PodTemplate, UserTemplate, dns_label_problem};
+use crate::spec::{self, LostWorker, ReplicaSpec, RunPolicy, given};
+use serde_json::Value;
+use troupe_plugin::types::Refusal;
+use troupe_plugin::{Mistakes, PodTemplate, UserTemplate, Word, dns_label_problem};
 
 /// A valid job with its defaults.
 #[derive(Debug)]
@@ -44,41 +45,36 @@ pub(crate) enum CleanPods {
 
 /// Returns the job with its defaults, or a refusal with all errors.
 pub(crate) fn validate(job: &MpiJob) -> Result<Valid<'_>, Refusal> {
-    let mut errors = Errors(vec![]);
-    let spec = &job.spec;
+    let mut errors = Errors::default();
+    let of = &job.spec;
     errors.name(job);
-    let replica_specs = spec.mpi_replica_specs.is_some();
+    let replica_specs = of.mpi_replica_specs.is_some();
     if !replica_specs {
-        errors.add("spec.mpiReplicaSpecs", "must have replica specs");
+        errors.0.add("spec.mpiReplicaSpecs", "must have replica specs");
     }
-    let launcher = spec.replica_spec("Launcher").and_then(|launcher| errors.launcher(launcher));
-    if replica_specs && spec.replica_spec("Launcher").is_none() {
-        errors.add("spec.mpiReplicaSpecs[Launcher]", "must have Launcher replica spec");
+    let launcher = of.replica_spec("Launcher").and_then(|launcher| errors.launcher(launcher));
+    if replica_specs && of.replica_spec("Launcher").is_none() {
+        errors.0.add("spec.mpiReplicaSpecs[Launcher]", "must have Launcher replica spec");
     }
-    let worker = spec.replica_spec("Worker").and_then(|worker| errors.worker(worker));
-    if spec.slots_per_worker.is_some_and(|slots| slots < 1) {
-        // Better: the original takes 0, with which no MPI starts a rank.
-        errors.add("spec.slotsPerWorker", "must be greater than or equal to 1");
-    }
+    let worker = of.replica_spec("Worker").and_then(|worker| errors.worker(worker));
+    // Better: the original takes 0, with which no MPI starts a rank.
+    errors.0.number(&spec::SLOTS_PER_WORKER, of.slots_per_worker.map(i64::from));
     let no_policy = RunPolicy::default();
-    let clean_pods = errors.run_policy(spec.run_policy.as_ref().unwrap_or(&no_policy));
+    let clean_pods = errors.run_policy(of.run_policy.as_ref().unwrap_or(&no_policy));
     let lost_worker = errors.lost_worker(job);
-    let implementation = errors.implementation(given(spec.mpi_implementation.as_ref()));
+    let implementation = errors.implementation(given(of.mpi_implementation.as_ref()));
     match (launcher, implementation, clean_pods) {
         (Some(launcher), Some(implementation), Some(clean_pods)) if errors.0.is_empty() => {
             Ok(Valid { launcher, worker, implementation, clean_pods, lost_worker })
         }
-        _ => Err(Refusal::Invalid(errors.0)),
+        _ => Err(errors.0.refusal()),
     }
 }
 
-struct Errors(Vec<FieldError>);
+#[derive(Default)]
+struct Errors(Mistakes);
 
 impl Errors {
-    fn add(&mut self, path: impl Into<String>, message: impl Into<String>) {
-        self.0.push(FieldError { path: path.into(), message: message.into() });
-    }
-
     /// Checks the name of the last worker, which is the longest name that contains the job's name and is a host name.
     fn name(&mut self, job: &MpiJob) {
         let last = job.spec.workers().max(1) - 1;
@@ -86,63 +82,64 @@ impl Errors {
         if let Some(problem) = dns_label_problem(&label) {
             let message =
                 format!("will not able to create pod and service with invalid DNS label {label:?}: {problem}");
-            self.add("metadata.name", message);
+            self.0.add("metadata.name", message);
         }
     }
 
-    fn launcher<'a>(&mut self, spec: &'a ReplicaSpec) -> Option<Replicas<'a>> {
-        if spec.replicas.unwrap_or(1) != 1 {
-            self.add("spec.mpiReplicaSpecs[Launcher].replicas", "must be 1");
+    fn launcher<'a>(&mut self, of: &'a ReplicaSpec) -> Option<Replicas<'a>> {
+        if of.replicas.unwrap_or(1) != 1 {
+            self.0.add("spec.mpiReplicaSpecs[Launcher].replicas", "must be 1");
         }
-        self.replicas("Launcher", spec, 1, "OnFailure")
+        self.replicas("Launcher", of, 1, "OnFailure")
     }
 
-    fn worker<'a>(&mut self, spec: &'a ReplicaSpec) -> Option<Replicas<'a>> {
-        let wanted = spec.replicas.unwrap_or(0);
-        let replicas = u32::try_from(wanted).unwrap_or(0);
-        if wanted < 1 {
-            self.add("spec.mpiReplicaSpecs[Worker].replicas", "must be greater than or equal to 1");
-        }
-        if wanted > i64::from(MAX_REPLICAS) {
-            let message = format!("must be at most {MAX_REPLICAS}, not {wanted}");
-            self.add("spec.mpiReplicaSpecs[Worker].replicas", message);
-        }
-        self.replicas("Worker", spec, replicas, "Never")
+    fn worker<'a>(&mut self, of: &'a ReplicaSpec) -> Option<Replicas<'a>> {
+        let wanted = of.replicas.unwrap_or(0);
+        self.0.number_at(&["spec.mpiReplicaSpecs[Worker].replicas"], &spec::REPLICAS, Some(wanted));
+        self.replicas("Worker", of, u32::try_from(wanted).unwrap_or(0), "Never")
     }
 
     fn replicas<'a>(
         &mut self,
         entry: &'static str,
-        spec: &'a ReplicaSpec,
+        of: &'a ReplicaSpec,
         replicas: u32,
         restart: &'a str,
     ) -> Option<Replicas<'a>> {
         let path = format!("spec.mpiReplicaSpecs[{entry}]");
-        let restart_policy = given(spec.restart_policy.as_ref()).unwrap_or(restart);
-        self.one_of(format!("{path}.restartPolicy"), restart_policy, &["Never", "OnFailure"]);
-        let template = spec.template.as_ref().filter(|template| has_containers(template));
+        let restart_policy = given(of.restart_policy.as_ref()).unwrap_or(restart);
+        self.0.word_at(&[&path, ".restartPolicy"], &spec::RESTART_POLICY, Some(restart_policy));
+        let template = of.template.as_ref().filter(|template| has_containers(template));
         if template.is_none() {
-            self.add(format!("{path}.template.spec.containers"), "must define at least one container");
+            self.0.add(format!("{path}.template.spec.containers"), "must define at least one container");
         }
         Some(Replicas { entry, replicas, restart_policy, template: template? })
     }
 
     fn run_policy(&mut self, policy: &RunPolicy) -> Option<CleanPods> {
-        let clean = policy.clean_pod_policy.as_deref().unwrap_or("None");
-        self.one_of("spec.runPolicy.cleanPodPolicy", clean, &["All", "None", "Running"]);
-        let ttl = policy.ttl_seconds_after_finished.map(i64::from);
-        self.not_negative("spec.runPolicy.ttlSecondsAfterFinished", ttl);
-        self.not_negative("spec.runPolicy.activeDeadlineSeconds", policy.active_deadline_seconds);
-        self.not_negative("spec.runPolicy.backoffLimit", policy.backoff_limit.map(i64::from));
-        if let Some(manager) = &policy.managed_by {
-            self.one_of("spec.runPolicy.managedBy", manager, &[OWN_MANAGER, "kueue.x-k8s.io/multikueue"]);
+        self.0.word(&spec::CLEAN_POD_POLICY, policy.clean_pod_policy.as_deref());
+        self.0.number(&spec::TTL, policy.ttl_seconds_after_finished.map(i64::from));
+        self.0.number(&spec::DEADLINE, policy.active_deadline_seconds);
+        self.0.number(&spec::BACKOFF_LIMIT, policy.backoff_limit.map(i64::from));
+        self.0.word(&spec::MANAGED_BY, policy.managed_by.as_deref());
+        if let Some(gang) = &policy.scheduling_policy {
+            self.gang(gang);
         }
-        match clean {
+        match policy.clean_pod_policy.as_deref().unwrap_or("None") {
             "None" => Some(CleanPods::None),
             "Running" => Some(CleanPods::Running),
             "All" => Some(CleanPods::All),
             _ => None,
         }
+    }
+
+    fn gang(&mut self, policy: &Value) {
+        let text = |field: &str| policy[field].as_str();
+        self.0.number(&spec::MIN_AVAILABLE, policy["minAvailable"].as_i64());
+        self.0.number(&spec::SCHEDULE_TIMEOUT, policy["scheduleTimeoutSeconds"].as_i64());
+        self.0.name(&spec::QUEUE, text("queue"));
+        self.0.name(&spec::PRIORITY_CLASS, text("priorityClass"));
+        self.0.amounts("spec.runPolicy.schedulingPolicy.minResources", policy.get("minResources"));
     }
 
     /// Returns what the job says, or else what the settings say.
@@ -154,7 +151,8 @@ impl Errors {
             Some("fail") => LostWorker::Fail,
             Some("warn") => LostWorker::Warn,
             Some(other) => {
-                self.one_of(format!("metadata.annotations[{}]", lost::ANNOTATION), other, &["fail", "warn"]);
+                let word = Word { path: "", words: &["fail", "warn"], may_be_empty: false };
+                self.0.word_at(&["metadata.annotations[", lost::ANNOTATION, "]"], &word, Some(other));
                 LostWorker::Fail
             }
         }
@@ -166,22 +164,9 @@ impl Errors {
             "Intel" => Some(Implementation::Intel),
             "MPICH" => Some(Implementation::Mpich),
             other => {
-                self.one_of("spec.mpiImplementation", other, &["Intel", "MPICH", "OpenMPI"]);
+                self.0.word(&spec::IMPLEMENTATION, Some(other));
                 None
             }
-        }
-    }
-
-    fn one_of(&mut self, path: impl Into<String>, value: &str, allowed: &[&str]) {
-        if !allowed.contains(&value) {
-            let allowed = allowed.join(", ");
-            self.add(path, format!("{value:?} is not supported; supported values: {allowed}"));
-        }
-    }
-
-    fn not_negative(&mut self, path: &str, value: Option<i64>) {
-        if value.is_some_and(|value| value < 0) {
-            self.add(path, "must be greater than or equal to 0");
         }
     }
 }
@@ -299,7 +284,7 @@ mod tests {
                 "/runPolicy/activeDeadlineSeconds",
                 json!(-1),
                 "spec.runPolicy.activeDeadlineSeconds",
-                "must be greater than or equal to 0",
+                "must be greater than or equal to 1",
             ),
             (
                 "/runPolicy/ttlSecondsAfterFinished",
@@ -313,7 +298,7 @@ mod tests {
                 "/mpiImplementation",
                 json!("Foo"),
                 "spec.mpiImplementation",
-                "\"Foo\" is not supported; supported values: Intel, MPICH, OpenMPI",
+                "\"Foo\" is not supported; supported values: OpenMPI, Intel, MPICH",
             ),
         ];
         for (pointer, value, path, message) in cases {

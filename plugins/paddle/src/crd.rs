@@ -1,11 +1,11 @@
 //! The CustomResourceDefinition. Native builds only.
 
-use crate::spec::PaddleJob;
+use crate::spec::{self, PaddleJob};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::CustomResourceExt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// `status` of a PaddleJob.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -63,7 +63,25 @@ pub struct ResourceStatus {
 /// Returns the CRD, with the original's columns and short name.
 #[must_use]
 pub fn crd() -> CustomResourceDefinition {
-    troupe_plugin::crd::without_required_spec(&PaddleJob::crd())
+    let name = troupe_plugin::crd::name_rule(63 - "-ps-0".len(), false);
+    troupe_plugin::crd::without_required_spec(&PaddleJob::crd(), &name)
+}
+
+pub(crate) fn replicas(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+    let (least, most) = (spec::REPLICAS.least, spec::REPLICAS.most);
+    schemars::json_schema!({ "type": "integer", "format": "int64", "minimum": least, "maximum": most })
+}
+
+pub(crate) fn min_available(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+    troupe_plugin::crd::number(&spec::MIN_AVAILABLE)
+}
+
+pub(crate) fn queue(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+    troupe_plugin::crd::name(&spec::QUEUE)
+}
+
+pub(crate) fn priority_class(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+    troupe_plugin::crd::name(&spec::PRIORITY_CLASS)
 }
 
 fn time(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
@@ -84,6 +102,33 @@ fn references(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
         |(name, words): (&str, &str)| (name.to_owned(), serde_json::json!({ "description": words, "type": "string" }));
     let fields = serde_json::Map::from_iter(fields.map(field));
     schemars::json_schema!({ "type": "array", "items": { "type": "object", "properties": fields } })
+}
+
+/// Returns what fields of a job have to do with each other, for the test that breaks each.
+#[must_use]
+pub fn relations() -> Vec<troupe_plugin::crd::Relation> {
+    let spec = |spec: Value| json!({ "spec": spec });
+    troupe_plugin::crd::relations(
+        "paddlejobs.batch.paddlepaddle.org",
+        [
+            (
+                "requests <= limits",
+                spec(json!({ "worker": { "requests": 3, "limits": 1, "replicas": 2 } })),
+                "spec.worker",
+            ),
+            ("replicas <= limits", spec(json!({ "worker": { "limits": 1, "replicas": 2 } })), "spec.worker"),
+            ("elastic is about workers", spec(json!({ "elastic": 1, "worker": null })), "elastic"),
+            ("servers have workers", spec(json!({ "worker": null, "heter": null })), "spec.ps"),
+            ("there is a role", spec(json!({ "ps": null, "worker": null, "heter": null })), "ps"),
+            ("there is a pod", spec(json!({ "ps": null, "heter": null, "worker": { "replicas": 0 } })), "role"),
+            (
+                "minAvailable is no more than the pods",
+                spec(json!({ "schedulingPolicy": { "minAvailable": 9 } })),
+                crate::spec::MIN_AVAILABLE.path,
+            ),
+            ("the names of pods are labels", json!({ "metadata": { "name": "a".repeat(60) } }), "metadata.name"),
+        ],
+    )
 }
 
 #[cfg(test)]

@@ -62,6 +62,9 @@
 //! - One event `Created` names all objects that were created with the pods; the original emits one event per object. A
 //!   refused create emits the event `Create` with the host's message.
 //! - Each created object has the annotation `troupe.dev/plugin-digest`: the digest of the component that planned it.
+//! - A word that counts as a default (`cleanPodPolicy`, `intranet`), numbers that do not fit together, servers without workers
+//!   and a job without pods are told by a warning event and the condition `Warned`. What happens to each value is in
+//!   `docs/jobs/values.md`.
 //! - There is no finalizer: garbage collection deletes the objects that a job owns. The host removes the original's
 //!   finalizer from a job that is being deleted and never writes the phase `Terminating`.
 //! - `refs` in the status are in order of index and have no resource version, so that they change only with the pods. A
@@ -129,6 +132,7 @@ pub mod original;
 mod plan;
 mod rendezvous;
 mod spec;
+mod warnings;
 
 #[cfg(all(feature = "crd", not(target_family = "wasm")))]
 pub use spec::PaddleJob;

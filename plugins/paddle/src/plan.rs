@@ -2,20 +2,19 @@
 
 use crate::{
     Job, env, gang, objects, rendezvous,
-    spec::{Intranet, ROLES, Role},
+    spec::{self, Intranet, ROLES, Role},
+    warnings,
 };
+use serde_json::Value;
 use troupe_plugin::{
-    MAX_REPLICAS, PodTemplate, index, job_name, pod_name, pods_are, text,
-    types::{
-        Clean, EnvEntry, Event, FieldError, Gang, Gate, JobPlan, Policy, Reached, Refusal, Role as PlannedRole,
-        Template,
-    },
+    Mistakes, PodTemplate, index, job_name, pod_name, pods_are, text,
+    types::{Clean, EnvEntry, Gang, Gate, JobPlan, Policy, Reached, Refusal, Role as PlannedRole, Template},
 };
 
 pub(crate) fn plan(job: &Job) -> Result<JobPlan, Refusal> {
-    let errors = errors(job);
-    if !errors.is_empty() {
-        return Err(Refusal::Invalid(errors));
+    let wrong = errors(job);
+    if !wrong.is_empty() {
+        return Err(wrong.refusal());
     }
     let gang = gang::gang(job);
     let (mut roles, mut launches) = (Vec::with_capacity(ROLES.len()), false);
@@ -43,26 +42,8 @@ pub(crate) fn plan(job: &Job) -> Result<JobPlan, Refusal> {
         success_criteria: vec![],
         host_ports,
         policy: policy(job),
-        warnings: warnings(job, launches),
+        warnings: warnings::warnings(job, launches),
     })
-}
-
-/// Returns what Paddle will not do with the job as it is (seen with paddlepaddle 2.6.2 and 3.3.1). `launches_servers`:
-/// `paddle.distributed.launch` starts them.
-fn warnings(job: &Job, launches_servers: bool) -> Vec<Event> {
-    let warning = |reason: &str, message: &str| Event { warning: true, reason: reason.into(), message: message.into() };
-    let mut warnings = vec![];
-    if job.spec.elastic.is_some() && job.spec.worker.as_ref().is_some_and(|worker| worker.replicas > 1) {
-        let message = "paddle.distributed.launch reads no PADDLE_ELASTIC_* variable: each pod trains alone, and the job succeeds \
-                       all the same, unless its command says --master and --nnodes";
-        warnings.push(warning("TrainsAlone", message));
-    }
-    if launches_servers {
-        let message = "paddle.distributed.launch takes the lists of a job with parameter servers for those of a collective job: \
-                       server 0 becomes trainer 0, and the job never starts; start its programs without it";
-        warnings.push(warning("ServersDoNotStart", message));
-    }
-    warnings
 }
 
 /// Returns the role, and whether it is that of servers which `paddle.distributed.launch` starts.
@@ -118,19 +99,14 @@ fn policy(job: &Job) -> Policy {
     Policy { clean_on_success: on_success, clean_on_failure: on_failure, clean_on_suspend: Clean::Keep, ttl: None }
 }
 
-fn errors(job: &Job) -> Vec<FieldError> {
-    let mut errors = Vec::new();
-    let mut add = |path: String, message: String| errors.push(FieldError { path, message });
+fn errors(job: &Job) -> Mistakes {
+    let mut wrong = Mistakes::default();
     if job.spec.roles().next().is_none() {
-        add("spec".into(), "needs at least one of ps, worker and heter".into());
+        wrong.add("spec", "needs at least one of ps, worker and heter");
     }
     for role in job.spec.roles() {
-        if role.spec.replicas < 0 {
-            add(format!("spec.{}.replicas", role.name), "must be 0 or more".into());
-        }
-        if role.spec.replicas > i64::from(MAX_REPLICAS) {
-            let message = format!("must be at most {MAX_REPLICAS}, not {}", role.spec.replicas);
-            add(format!("spec.{}.replicas", role.name), message);
+        wrong.number_at(&["spec.", role.name, ".replicas"], &spec::REPLICAS, Some(role.spec.replicas));
+        if role.spec.replicas > spec::REPLICAS.most {
             continue;
         }
         let last = format!("{}-{}-{}", job.name(), role.name, role.replicas().saturating_sub(1));
@@ -139,20 +115,27 @@ fn errors(job: &Job) -> Vec<FieldError> {
                 "its pods would be called {last}, which must be at most 63 characters of a-z, 0-9 and '-': choose a name of at most {} characters without dots",
                 63 - (last.len() - job.name().len())
             );
-            add("metadata.name".into(), message);
+            wrong.add("metadata.name", message);
         }
     }
     if job.spec.elastic.is_some() && job.spec.worker.is_none() {
-        add("spec.worker".into(), "is required by spec.elastic".into());
+        wrong.add("spec.worker", "is required by spec.elastic");
     }
-    errors
+    if let Some(policy) = &job.spec.scheduling_policy {
+        wrong.number(&spec::MIN_AVAILABLE, policy.min_available.map(i64::from));
+        wrong.name(&spec::QUEUE, policy.queue.as_deref());
+        wrong.name(&spec::PRIORITY_CLASS, policy.priority_class.as_deref());
+        let amounts = policy.min_resources.clone().map(|amounts| amounts.into_iter().collect());
+        wrong.amounts("spec.schedulingPolicy.minResources", amounts.map(Value::Object).as_ref());
+    }
+    wrong
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::Paddle;
-    use serde_json::{Value, json};
+    use serde_json::json;
     use troupe_plugin::{Framework, testkit};
 
     fn role(replicas: i64) -> Value {
@@ -317,8 +300,12 @@ mod tests {
             json!(["python", "-m", "paddle.distributed.launch", "train.py"]);
         assert_eq!(reasons(json!({ "elastic": 1, "worker": role(2) })), ["TrainsAlone"]);
         assert_eq!(reasons(json!({ "ps": launched, "worker": role(1) })), ["ServersDoNotStart"]);
-        assert!(reasons(json!({ "worker": launched })).is_empty() && reasons(json!({ "ps": role(1) })).is_empty());
-        assert!(reasons(json!({ "elastic": 1, "worker": role(1) })).is_empty());
+        assert!(
+            reasons(json!({ "worker": launched })).is_empty()
+                && reasons(json!({ "ps": role(1), "worker": role(1) })).is_empty()
+        );
+        // A29: one worker is told, too, since its field has no effect.
+        assert_eq!(reasons(json!({ "elastic": 1, "worker": role(1) })), ["TrainsAlone"]);
     }
 
     // A19: a job that crashed or hung the original is refused with the field's path.

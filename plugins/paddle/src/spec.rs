@@ -3,7 +3,20 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
-use troupe_plugin::{GivenResources, UserTemplate};
+use troupe_plugin::{GivenResources, MAX_REPLICAS, Name, Number, UserTemplate};
+
+// What the fields may be, for the CRD and for the check of a job.
+
+pub(crate) const REPLICAS: Number = Number { path: "replicas", least: 0, most: MAX_REPLICAS as i64 };
+/// With 0 no pod waits for another.
+pub(crate) const MIN_AVAILABLE: Number = Number::at_least("spec.schedulingPolicy.minAvailable", 0);
+pub(crate) const QUEUE: Name = Name { path: "spec.schedulingPolicy.queue" };
+pub(crate) const PRIORITY_CLASS: Name = Name { path: "spec.schedulingPolicy.priorityClass" };
+
+/// The clean-pod policies. The original takes any other text for Never.
+pub(crate) const CLEAN_POD_POLICIES: [&str; 4] = ["Always", "Never", "OnFailure", "OnCompletion"];
+/// How pods may address each other. The original takes any other text for `PodIP`.
+pub(crate) const INTRANETS: [&str; 3] = ["PodIP", "Service", "Host"];
 
 /// `spec` of a PaddleJob. Enumerations are plain text, since the original accepts any value.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -59,6 +72,7 @@ pub struct PaddleJobSpec {
 #[cfg_attr(all(feature = "crd", not(target_family = "wasm")), derive(schemars::JsonSchema))]
 pub struct ResourceSpec {
     /// How many pods.
+    #[cfg_attr(all(feature = "crd", not(target_family = "wasm")), schemars(schema_with = "crate::crd::replicas"))]
     pub replicas: i64,
     /// The least pods of an elastic job.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -81,13 +95,19 @@ pub struct ResourceSpec {
 #[cfg_attr(all(feature = "crd", not(target_family = "wasm")), derive(schemars::JsonSchema))]
 pub struct SchedulingPolicy {
     /// The least pods that start together. Defaults to all of them.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(all(feature = "crd", not(target_family = "wasm")), schemars(schema_with = "crate::crd::min_available"))]
     pub min_available: Option<i32>,
     /// Volcano's queue. Defaults to Volcano's own default.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(all(feature = "crd", not(target_family = "wasm")), schemars(schema_with = "crate::crd::queue"))]
     pub queue: Option<String>,
     /// The PriorityClass of the group of pods.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(
+        all(feature = "crd", not(target_family = "wasm")),
+        schemars(schema_with = "crate::crd::priority_class")
+    )]
     pub priority_class: Option<String>,
     /// The resources that have to be free before any pod starts, by resource.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -4,7 +4,8 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use kube::CustomResourceExt;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
+use troupe_plugin::MAX_REPLICAS;
 
 pub use crate::spec::RhinoJob;
 
@@ -13,7 +14,10 @@ pub use crate::spec::RhinoJob;
 /// through a smaller v1alpha1 would reset the memory fields and forget what Troupe knows of the job.
 #[must_use]
 pub fn crd() -> CustomResourceDefinition {
-    let mut crd = troupe_plugin::crd::without_required_spec(&RhinoJob::crd());
+    let mut crd = troupe_plugin::crd::without_required_spec(
+        &RhinoJob::crd(),
+        &troupe_plugin::crd::name_rule(63 - "-12345-launcher".len(), false),
+    );
     let older = crd.spec.versions.iter().map(|version| {
         let mut older = version.clone();
         (older.name, older.storage) = ("v1alpha1".to_owned(), false);
@@ -42,14 +46,27 @@ pub struct RhinoJobStatus {
     pub troupe: Option<Value>,
 }
 
-pub(crate) fn text(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({ "type": "string" })
+pub(crate) fn image(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "type": "string", "pattern": r"^\S+$" })
+}
+
+pub(crate) fn app_exec(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "type": "string", "pattern": r"\S" })
+}
+
+pub(crate) fn data_server(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "type": "string", "nullable": true, "pattern": r"^\S*$" })
+}
+
+/// Kubernetes refuses the pods of a path that is not absolute.
+pub(crate) fn data_path(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "type": "string", "nullable": true, "pattern": "^(/.*)?$" })
 }
 
 // A field with a default is not nullable: the API server drops a null there and fills in the default.
 
 pub(crate) fn parallelism(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({ "type": "integer", "format": "int32", "minimum": 1, "default": 1 })
+    json_schema!({ "type": "integer", "format": "int32", "minimum": 1, "maximum": MAX_REPLICAS, "default": 1 })
 }
 
 pub(crate) fn ttl(_: &mut SchemaGenerator) -> Schema {
@@ -65,10 +82,21 @@ pub(crate) fn memory_size(_: &mut SchemaGenerator) -> Schema {
     json_schema!({ "type": "integer", "format": "int32", "minimum": 1, "default": 2 })
 }
 
+/// Returns what fields of a job have to do with each other, for the test that breaks each.
+#[must_use]
+pub fn relations() -> Vec<troupe_plugin::crd::Relation> {
+    troupe_plugin::crd::relations(
+        "rhinojobs.openrhino.org",
+        [
+            ("dataServer needs dataPath", json!({ "spec": { "dataPath": null } }), "dataPath"),
+            ("the names of pods are labels", json!({ "metadata": { "name": "a".repeat(60) } }), "metadata.name"),
+        ],
+    )
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
 
     fn versions() -> Vec<Value> {
         serde_json::to_value(crd()).unwrap()["spec"]["versions"].as_array().unwrap().clone()

@@ -14,6 +14,8 @@
 //!
 //! - `ttl` counts from the end of the job. The original counts from its creation and so deletes a job that runs for
 //!   longer; `ttl-counts-from: creation` in the plugin's config does that too, and makes `ttl` a limit on the run time.
+//! - An image, server or path that Kubernetes refuses in a pod is refused at creation. What happens to each value is in
+//!   `docs/jobs/values.md`.
 //! - The exit code of `mpirun` is the launcher's: the original's pipe to `tee` hides it.
 //! - `appExec` and `appArgs` reach the program as they were written. The original has the container's shell read them, so
 //!   that `$X`, quotes and `;` in them mean something; `app-args: shell` in the plugin's config keeps that.

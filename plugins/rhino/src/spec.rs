@@ -60,10 +60,10 @@ pub enum AppArgs {
 #[serde(rename_all = "camelCase")]
 pub struct RhinoJobSpec {
     /// The image of launcher and workers.
-    #[cfg_attr(all(feature = "crd", not(target_family = "wasm")), schemars(required, schema_with = "crd::text"))]
+    #[cfg_attr(all(feature = "crd", not(target_family = "wasm")), schemars(required, schema_with = "crd::image"))]
     pub image: Option<String>,
     /// The program: a path in the image.
-    #[cfg_attr(all(feature = "crd", not(target_family = "wasm")), schemars(required, schema_with = "crd::text"))]
+    #[cfg_attr(all(feature = "crd", not(target_family = "wasm")), schemars(required, schema_with = "crd::app_exec"))]
     pub app_exec: Option<String>,
     /// The program's arguments.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -78,9 +78,11 @@ pub struct RhinoJobSpec {
     pub ttl: Option<i32>,
     /// The NFS server whose `dataPath` the workers have at /data.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(all(feature = "crd", not(target_family = "wasm")), schemars(schema_with = "crd::data_server"))]
     pub data_server: Option<String>,
     /// The directory of `dataServer`. One without the other has no effect.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(all(feature = "crd", not(target_family = "wasm")), schemars(schema_with = "crd::data_path"))]
     pub data_path: Option<String>,
     /// FixedTotalMemory or FixedPerCoreMemory: whose `memoryAllocationSize` is. Defaults to FixedPerCoreMemory.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -46,24 +46,16 @@ pub(crate) fn validate(job: &Job) -> Result<Valid<'_>, Refusal> {
     let mut wrong = Mistakes(vec![]);
     let spec = &job.spec;
     let valid = Valid {
-        image: wrong.given("spec.image", spec.image.as_ref(), "must be the image of launcher and workers"),
+        image: wrong.image(spec.image.as_ref()),
         app_exec: wrong.given("spec.appExec", spec.app_exec.as_ref(), "must be the path of a program in the image"),
         app_args: spec.app_args.as_deref().unwrap_or_default(),
         parallelism: wrong.parallelism(spec.parallelism.unwrap_or(1)),
         ttl: wrong.at_least("spec.ttl", 0, spec.ttl.unwrap_or(600)),
-        data: data(spec.data_server.as_deref(), spec.data_path.as_deref()),
+        data: wrong.data(spec.data_server.as_deref(), spec.data_path.as_deref()),
         memory: wrong.memory(job),
     };
     wrong.name(job, valid.parallelism);
     if wrong.0.is_empty() { Ok(valid) } else { Err(Refusal::Invalid(wrong.0)) }
-}
-
-fn data<'a>(server: Option<&'a str>, path: Option<&'a str>) -> Data<'a> {
-    match (server.unwrap_or_default(), path.unwrap_or_default()) {
-        ("", "") => Data::None,
-        ("", _) | (_, "") => Data::Half,
-        (server, path) => Data::Nfs { server, path },
-    }
 }
 
 struct Mistakes(Vec<FieldError>);
@@ -75,10 +67,34 @@ impl Mistakes {
 
     fn given<'a>(&mut self, path: &str, text: Option<&'a String>, right: &str) -> &'a str {
         let text = text.map(String::as_str).unwrap_or_default();
-        if text.is_empty() {
+        if text.trim_ascii().is_empty() {
             self.add(path, right);
         }
         text
+    }
+
+    fn image<'a>(&mut self, image: Option<&'a String>) -> &'a str {
+        let right = "must be the image of launcher and workers";
+        let image = self.given("spec.image", image, right);
+        if !image.trim_ascii().is_empty() && image.bytes().any(|byte| byte.is_ascii_whitespace()) {
+            self.add("spec.image", right);
+        }
+        image
+    }
+
+    fn data<'a>(&mut self, server: Option<&'a str>, path: Option<&'a str>) -> Data<'a> {
+        let (server, path) = (server.unwrap_or_default(), path.unwrap_or_default());
+        if server.bytes().any(|byte| byte.is_ascii_whitespace()) {
+            self.add("spec.dataServer", "must be the name of a host");
+        }
+        if !path.is_empty() && !path.starts_with('/') {
+            self.add("spec.dataPath", "must be an absolute path");
+        }
+        match (server, path) {
+            ("", "") => Data::None,
+            ("", _) | (_, "") => Data::Half,
+            (server, path) => Data::Nfs { server, path },
+        }
     }
 
     /// The workers' hosts must fit into one argument of a process, their names into the status: the host's limit is ours.
@@ -246,6 +262,7 @@ mod tests {
     // R03
     #[test]
     fn server_and_path_are_nothing_without_each_other() {
+        let data = |server, path| Mistakes(vec![]).data(server, path);
         assert_eq!(data(None, Some("/x")), Data::Half);
         assert_eq!(data(Some("10.0.0.7"), Some("")), Data::Half);
         assert_eq!(data(Some(""), None), Data::None);

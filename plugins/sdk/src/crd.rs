@@ -2,10 +2,12 @@
 
 mod definition;
 mod document;
+mod fields;
 mod templates;
 
 pub use definition::{definition, yaml};
-pub use document::{document, of, rule};
+pub use document::{document, name_rule, of, rule};
+pub use fields::{Relation, described, name, number, relations, word};
 pub use templates::{job_template, pod_template, pod_template_merged_as_1_23, short_pod_template, template_metadata};
 
 #[cfg(feature = "crd")]
@@ -27,12 +29,16 @@ impl JsonSchema for crate::UserTemplate {
     }
 }
 
-/// Returns the schema of a map from resource name to quantity. A quantity is an integer or a string.
+/// Returns the schema of a map from resource name to a quantity that is not negative. A quantity is an integer or a string.
 pub fn quantities(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
         "type": "object",
         "description": "Amounts by resource, such as cpu: 500m or memory: 2Gi.",
-        "additionalProperties": { "x-kubernetes-int-or-string": true },
+        "additionalProperties": {
+            "x-kubernetes-int-or-string": true,
+            "minimum": 0,
+            "pattern": r"^\+?([0-9]+(\.[0-9]*)?|\.[0-9]+)([KMGTPE]i|[numkMGTPE]|[eE][-+]?[0-9]+)?$",
+        },
     })
 }
 
@@ -75,18 +81,19 @@ pub fn conditions(_: &mut SchemaGenerator) -> Schema {
     })
 }
 
-/// Returns the CRD with an optional `spec`, as in the original. The API server then accepts an object without a spec,
-/// and the plugin reports what is missing.
+/// Returns the CRD with an optional `spec`, as in the original, and with this rule of the whole object. The API server then
+/// accepts an object without a spec, and the plugin reports what is missing.
 ///
 /// # Panics
 /// If the CRD cannot be serialised. A CRD that kube's derive generates always can.
 #[cfg(feature = "crd")]
 #[must_use]
-pub fn without_required_spec(crd: &CustomResourceDefinition) -> CustomResourceDefinition {
+pub fn without_required_spec(crd: &CustomResourceDefinition, rule: &serde_json::Value) -> CustomResourceDefinition {
     let mut json = serde_json::to_value(crd).expect("a CRD serialises");
     for version in json["spec"]["versions"].as_array_mut().into_iter().flatten() {
         if let Some(serde_json::Value::Object(schema)) = version.pointer_mut("/schema/openAPIV3Schema") {
             schema.remove("required");
+            schema.insert("x-kubernetes-validations".to_owned(), json!([rule]));
         }
     }
     serde_json::from_value(json).expect("a CRD without a required field is a CRD")

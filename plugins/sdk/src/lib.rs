@@ -27,6 +27,7 @@ mod arena;
 pub mod conditions;
 #[cfg(all(feature = "schema", not(target_family = "wasm")))]
 pub mod crd;
+mod fields;
 mod gang;
 mod gate;
 mod indexes;
@@ -46,6 +47,8 @@ pub use __bindings::__export_troupe_plugin;
 pub use __bindings::exports::troupe::framework::framework::Guest as __Guest;
 pub use __bindings::troupe::framework::types;
 pub use added::{GivenResources, InitContainer, Resources};
+pub use fields::{Mistakes, Name, Number, Word, is_amount};
+pub use gang::warn_of_gang;
 pub use gate::{field_is, pods_are};
 pub use indexes::{Indexes, NotIndexes};
 pub use job::{Job, invalid, unsupported};

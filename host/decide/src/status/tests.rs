@@ -42,8 +42,7 @@ impl World {
         let ledger = Ledger { headline: headline.into(), ..self.snapshot.ledger.clone() };
         let report =
             Report::Verdict { status, headline: ledger.headline.clone(), ledger: Box::new(ledger), events: vec![] };
-        let decision =
-            Decision { actions: vec![], report, waiting, outdated: None, misplaced: None, wake: Wake::OnChange };
+        let decision = Decision { report, waiting, ..Decision::without_report(vec![], Wake::OnChange) };
         let before = (self.before.as_ref(), fold);
         let made = publication(&self.snapshot, &decision, &Applied::default(), before, &BTreeMap::new());
         if let Publication::Now { wanted, overwritten, .. } = &made {

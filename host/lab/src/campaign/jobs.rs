@@ -162,6 +162,52 @@ impl Job {
         })
     }
 
+    /// Fields of its spec, and values with which its plugin refuses it.
+    pub(super) fn nonsense(&self) -> Vec<(&'static str, Value)> {
+        let policy = [
+            ("/runPolicy/activeDeadlineSeconds", json!(0)),
+            ("/runPolicy/backoffLimit", json!(-1)),
+            ("/runPolicy/ttlSecondsAfterFinished", json!(-1)),
+            ("/runPolicy/cleanPodPolicy", json!("Whatever")),
+            ("/runPolicy/schedulingPolicy", json!({ "minAvailable": -1 })),
+            ("/runPolicy/schedulingPolicy", json!({ "queue": "no name" })),
+            ("/runPolicy/schedulingPolicy", json!({ "minResources": { "cpu": "many" } })),
+        ];
+        let own = match self.kind() {
+            "PaddleJob" => vec![
+                ("/worker/replicas", json!(-1)),
+                ("/worker/replicas", json!(i64::MAX)),
+                ("/schedulingPolicy", json!({ "minAvailable": -1 })),
+                ("/schedulingPolicy", json!({ "priorityClass": " " })),
+            ],
+            "MPIJob" => vec![
+                ("/slotsPerWorker", json!(0)),
+                ("/mpiReplicaSpecs/Launcher/replicas", json!(2)),
+                ("/mpiReplicaSpecs/Worker/restartPolicy", json!("Whenever")),
+            ],
+            "RhinoJob" => vec![
+                ("/parallelism", json!(0)),
+                ("/ttl", json!(-1)),
+                ("/dataPath", json!("relative")),
+                ("/image", json!(" ")),
+            ],
+            "IndexedJob" => vec![
+                ("/parallelism", json!(-1)),
+                ("/completionMode", json!("Sometimes")),
+                ("/activeDeadlineSeconds", json!(0)),
+            ],
+            "TFJob" => vec![("/tfReplicaSpecs/Chief/replicas", json!(2)), ("/tfReplicaSpecs", json!({}))],
+            "PyTorchJob" => {
+                vec![("/elasticPolicy", json!({ "minReplicas": 3, "maxReplicas": 1 })), ("/nprocPerNode", json!("0"))]
+            }
+            "XGBoostJob" | "JAXJob" => vec![],
+            // A guest's are its own.
+            _ => return vec![],
+        };
+        let has_policy = !["PaddleJob", "RhinoJob", "IndexedJob"].contains(&self.kind());
+        own.into_iter().chain(has_policy.then_some(policy).into_iter().flatten()).collect()
+    }
+
     /// A user who deletes one of its Jobs by hand has to delete the other, too: its workers know one launcher.
     pub(super) fn has_jobs_that_belong_together(&self) -> bool {
         self.kind() == "RhinoJob"

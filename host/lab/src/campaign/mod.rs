@@ -20,6 +20,7 @@ mod lists;
 mod modes;
 mod moves;
 mod neighbours;
+mod nonsense;
 mod outages;
 mod reports;
 mod restarts;

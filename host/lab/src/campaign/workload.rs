@@ -10,7 +10,7 @@ use super::{
     jobs::{self, Config, FRAMEWORKS, Job, JobParams},
     modes,
     neighbours::{self, FEW_PORTS},
-    scaled,
+    nonsense, scaled,
     tally::Tally,
 };
 use serde_json::{Value, json};
@@ -63,6 +63,7 @@ impl Workload {
             workload.deeds.extend(gangs::deeds(seed, workload.config.gang_scheduler, &busy));
             workload.others(&mut Draw::new(seed, "others"));
             workload.oversized(&mut Draw::new(seed, "oversized"));
+            workload.deeds.extend(nonsense::drawn(&mut Draw::new(seed, "nonsense"), &workload.jobs));
             workload.idle(&mut Draw::new(seed, "jobs without pods"));
             [scaled::swapped(seed), scaled::shrunk(seed, BUSY)].into_iter().flatten().for_each(|it| workload.add(it));
         }

@@ -87,7 +87,8 @@ impl Timeline {
             (true, "status") => ("\x1b[1;36m", "\x1b[0m"),
             (true, _) => ("\x1b[32m", "\x1b[0m"),
         };
-        out::line(format_args!("{:7.3}s  {on}{:<8}{off}{what}", first.at.as_secs_f64(), first.label));
+        let (at, what) = (first.at.as_secs_f64(), out::Shown(what));
+        out::raw(format_args!("{at:7.3}s  {on}{:<8}{off}{what}\n", first.label));
     }
 }
 

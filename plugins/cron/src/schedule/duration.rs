@@ -1,7 +1,7 @@
 //! Durations as Go writes them: `1h30m`, `1.5h`, `500ms`.
 
-/// Returns the whole seconds of a duration; None if it is none, or longer than Go has them (292 years).
-pub(crate) fn whole_seconds(text: &str) -> Option<i64> {
+/// Returns the nanoseconds of a duration; None if it is none, or longer than Go has them (292 years).
+pub(crate) fn nanoseconds(text: &str) -> Option<i64> {
     let (sign, mut rest) = match text.strip_prefix('-') {
         Some(rest) => (-1, rest),
         None => (1, text.strip_prefix('+').unwrap_or(text)),
@@ -18,7 +18,7 @@ pub(crate) fn whole_seconds(text: &str) -> Option<i64> {
         }
         rest = after;
     }
-    Some(sign * (i64::try_from(nanoseconds).ok()? / 1_000_000_000))
+    Some(sign * i64::try_from(nanoseconds).ok()?)
 }
 
 /// Reads a number and its unit. Returns its nanoseconds and what follows.
@@ -30,7 +30,7 @@ fn first_part(text: &str) -> Option<(u64, &str)> {
     }
     let unit_ends = rest.find(|c: char| c == '.' || c.is_ascii_digit()).unwrap_or(rest.len());
     let (unit, rest) = rest.split_at(unit_ends);
-    let unit = nanoseconds(unit)?;
+    let unit = nanoseconds_of(unit)?;
     let whole = if whole.is_empty() { 0 } else { whole.parse::<u64>().ok()?.checked_mul(unit)? };
     Some((whole.checked_add(part_of(unit, fraction))?, rest))
 }
@@ -39,7 +39,7 @@ fn digits(text: &str) -> (&str, &str) {
     text.split_at(text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len()))
 }
 
-fn nanoseconds(unit: &str) -> Option<u64> {
+fn nanoseconds_of(unit: &str) -> Option<u64> {
     Some(match unit {
         "ns" => 1,
         "us" | "µs" | "μs" => 1_000,

@@ -98,9 +98,10 @@ fn one_or_null(schema: &mut Schema) {
     for (key, value) in one {
         schema.ensure_object().entry(key).or_insert(value);
     }
-    schema.insert("nullable".to_owned(), true.into());
-    if let Some(Value::Array(texts)) = schema.get_mut("enum") {
-        texts.push(Value::Null);
+    // The API server compares a null with the texts of an enumeration, and refuses it whatever these are. Of a field that is
+    // not nullable it drops a null before.
+    if schema.get("enum").is_none() {
+        schema.insert("nullable".to_owned(), true.into());
     }
 }
 
@@ -201,7 +202,7 @@ mod tests {
         }
         let spec = &crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"];
         assert_eq!(spec["mode"]["enum"], json!(["Slow", "Fast"]), "{spec:#}");
-        let other = json!({ "type": "string", "enum": ["Slow", "Fast", null], "nullable": true, "description": "Another one." });
+        let other = json!({ "type": "string", "enum": ["Slow", "Fast"], "description": "Another one." });
         assert_eq!(spec["other"], other);
         let name = json!({ "type": "string" });
         let inner = json!({ "type": "object", "nullable": true, "required": ["name"], "properties": { "name": name } });

@@ -8,7 +8,7 @@ use std::{collections::BTreeMap, sync::LazyLock};
 static TABLE: LazyLock<Table<'static>> = LazyLock::new(|| Table::parse(include_str!("templates.txt")));
 
 /// The minor version of Kubernetes that the table is of.
-const NEWEST: u32 = 36;
+const NEWEST: u32 = 37;
 
 /// Returns the schema of a pod template. Lists are merged by key as those of Kubernetes' own kinds are.
 ///
