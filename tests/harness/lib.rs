@@ -92,6 +92,7 @@ pub mod release;
 mod require;
 mod run_dir;
 pub mod set_up;
+mod slowest;
 mod training_operator;
 mod volcano;
 

@@ -18,11 +18,13 @@ use crate::packages::{self, BROWSER, C_PLUGINS, CURL, IMAGES, MUSL, NODE, OPENSS
 use crate::python::Python;
 use crate::require::{ALL, BETWEEN, Need, is_opt_in};
 use crate::run_dir::workspace;
+use crate::slowest;
 
 /// Set for a test program that is asked for its list of tests.
 const LISTING: &str = "TROUPE_LISTING_TESTS";
 
-/// Prepares the machine for the tests of this program that its arguments select. Called once, before libtest begins.
+/// Prepares the machine for the tests of this program that its arguments select, and says at their end which were slow.
+/// Called once, before libtest begins.
 ///
 /// `sources` is the folder of the program's tests below `tests`. What cannot be installed is said, and the tests that need
 /// it fail.
@@ -31,8 +33,14 @@ pub fn before_the_tests(sources: &str) {
     if env::var_os(LISTING).is_some() || arguments.iter().any(|argument| argument == "--list" || argument == "--help") {
         return;
     }
+    if slowest::is_watched() {
+        return;
+    }
     if let Err(error) = prepare(sources, &arguments) {
         eprintln!("set-up: {error:#}; tests that need it fail");
+    }
+    if let Err(error) = slowest::run(&arguments) {
+        eprintln!("set-up: which tests are slow is not known: {error:#}");
     }
 }
 
