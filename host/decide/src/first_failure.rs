@@ -3,6 +3,7 @@
 use crate::{
     Snapshot,
     ledger::FirstFailure,
+    shown::blank,
     snapshot::{ContainerState, ContainerStatus, Pod, PodPhase},
 };
 use jiff::Timestamp;
@@ -40,13 +41,17 @@ fn first_end(pod: &Pod) -> Option<(Timestamp, Option<&ContainerStatus>)> {
     failed.min_by_key(|(at, _)| *at).or_else(|| (pod.phase == PodPhase::Failed).then_some((Timestamp::MAX, None)))
 }
 
-/// Returns a message of a component of the cluster, with its first 400 characters at most.
+/// Returns a message of a component of the cluster, with its first 400 characters at most, and a space in place of each that a
+/// terminal obeys. A container's last words may have several lines, which stay.
 #[must_use]
 pub fn shortened(message: &str) -> String {
-    match message.char_indices().nth(LONGEST) {
-        Some((end, _)) => format!("{} ...", &message[..end]),
-        None => message.to_owned(),
+    let shown = |c: char| if matches!(c, '\n' | '\t') { c } else { blank(c) };
+    let mut characters = message.chars();
+    let mut first: String = characters.by_ref().take(LONGEST).map(shown).collect();
+    if characters.next().is_some() {
+        first.push_str(" ...");
     }
+    first
 }
 
 #[cfg(test)]
@@ -74,6 +79,16 @@ mod tests {
         let mut snapshot = testkit::snapshot(testkit::job("hamlet", "uid"));
         snapshot.pods = pods.into_iter().map(Into::into).collect();
         of(&snapshot)
+    }
+
+    #[test]
+    fn a_message_keeps_its_lines_and_nothing_that_a_terminal_obeys() {
+        assert_eq!(
+            shortened("Traceback:\n\tin \u{1b}]0;title\u{7}\u{202e}main\u{2028}"),
+            "Traceback:\n\tin  ]0;title  main "
+        );
+        assert_eq!(shortened(&"ä".repeat(LONGEST)), "ä".repeat(LONGEST));
+        assert_eq!(shortened(&"ä".repeat(LONGEST + 1)), format!("{} ...", "ä".repeat(LONGEST)));
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! What can be wrong with a plan so that its plugin's author has to act, and the words for it.
 
+use crate::shown::blank;
 use std::fmt;
 
 /// Maximum length of a message in bytes: it becomes a condition and an event.
@@ -252,7 +253,7 @@ fn shown(text: &str) -> String {
 
 /// Returns the message without control characters, and shortened to what a condition may hold.
 pub(crate) fn line(message: &str) -> String {
-    let mut line: String = message.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    let mut line: String = message.chars().map(blank).collect();
     line.truncate(line.floor_char_boundary(LONGEST));
     line
 }

@@ -45,6 +45,7 @@ pub mod rejection;
 mod replicas;
 mod restarts;
 mod runs;
+pub mod shown;
 pub mod snapshot;
 pub mod standing;
 pub mod status;

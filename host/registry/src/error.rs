@@ -1,6 +1,7 @@
 //! Errors of requests to a registry.
 
 use super::{digest::Digest, reach::Forbidden};
+use decide::shown::blank;
 use http::{StatusCode, Uri};
 use std::{fmt, time::Duration};
 
@@ -173,7 +174,7 @@ impl fmt::Display for RedactedUrl {
 /// Returns foreign text on one line of at most 200 characters, for a log or a condition.
 pub(super) fn tame(text: &str) -> String {
     const MOST: usize = 200;
-    text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(MOST).collect()
+    text.chars().map(blank).take(MOST).collect()
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! The log of one instance: log calls, printed output, and the last output before a trap. All sizes are limited.
 
+use decide::shown::blank;
 use std::sync::Arc;
 
 /// Maximum bytes of a line. A longer line is cut.
@@ -86,7 +87,7 @@ impl Drop for Log {
     }
 }
 
-/// Returns the text with spaces for control and direction characters, cut after `longest` bytes.
+/// Returns the text with spaces for what a terminal obeys, cut after `longest` bytes.
 pub(super) fn clean(text: &str, longest: usize) -> String {
     let mut out = String::with_capacity(text.len().min(longest));
     for char in text.chars() {
@@ -94,8 +95,7 @@ pub(super) fn clean(text: &str, longest: usize) -> String {
             out.push('…');
             break;
         }
-        let hidden = matches!(char, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-        out.push(if char.is_control() || hidden { ' ' } else { char });
+        out.push(blank(char));
     }
     out
 }

@@ -1,5 +1,6 @@
 //! Field validation of creates, and the warnings of the API server.
 
+use decide::shown::blank;
 use http::{HeaderMap, Request, header::WARNING};
 
 /// A warning is cut after this many characters.
@@ -59,7 +60,7 @@ fn quoted(inside: &str) -> (String, &str) {
                 is_escaped = true;
                 continue;
             }
-            c if text.chars().count() < LONGEST => text.push(if c.is_control() { ' ' } else { c }),
+            c if text.chars().count() < LONGEST => text.push(blank(c)),
             _ => {}
         }
         is_escaped = false;

@@ -14,7 +14,11 @@ use decide::{
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Event, Pod};
 use std::{fmt::Write, process::ExitCode};
-use troupe::{clock::Clock, observe, out};
+use troupe::{
+    clock::Clock,
+    observe,
+    out::{self, OneLine},
+};
 
 /// Maximum number of events that are printed.
 const EVENTS: usize = 10;
@@ -34,9 +38,9 @@ pub(super) async fn explain(cluster: &Cluster, name: &JobName) -> anyhow::Result
 fn explained(found: &Found, pods: &[Pod], happened: &[Event], now: Timestamp) -> anyhow::Result<String> {
     let status = &found.job.status;
     let created = found.job.metadata.creation_timestamp.as_ref().map(|it| it.0);
-    let mut text = format!("{}: {}, {} old\n", found.title(), state(status), age(now, created));
+    let mut text = format!("{}: {}, {} old\n", found.title(), OneLine(state(status)), age(now, created));
     if let Some(why) = why(status) {
-        writeln!(text, "{why}")?;
+        writeln!(text, "{}", OneLine(why))?;
     }
     let conditions = own_conditions::all(status).map(|condition| {
         let field = |name: &str| condition[name].as_str().unwrap_or_default().to_owned();

@@ -4,7 +4,10 @@ use super::cluster::Cluster;
 use decide::summary::{state, why};
 use jiff::Timestamp;
 use std::process::ExitCode;
-use troupe::{clock::Clock, out};
+use troupe::{
+    clock::Clock,
+    out::{self, OneLine},
+};
 
 pub(super) async fn list(cluster: &Cluster, all_namespaces: bool) -> anyhow::Result<ExitCode> {
     let jobs = cluster.jobs(all_namespaces).await?;
@@ -49,9 +52,12 @@ pub(super) fn age(now: Timestamp, since: Option<Timestamp>) -> String {
 /// Rust formats no width above 65,535.
 const WIDEST: usize = 120;
 
-/// Returns the rows in columns. Cells that are wider than a column are cut; the last of a row is as long as it is.
+/// Returns the rows in columns, each cell in one line: it may be what a tenant says. Cells that are wider than a column are cut;
+/// the last of a row is as long as it is.
 pub(super) fn table(rows: &[Vec<String>]) -> String {
     let columns = rows.first().map_or(0, |row| row.len().saturating_sub(1));
+    let shown = |row: &Vec<String>| row.iter().map(|cell| OneLine(cell).to_string()).collect::<Vec<_>>();
+    let rows: Vec<_> = rows.iter().map(shown).collect();
     let rows: Vec<_> = rows
         .iter()
         .map(|row| (row[..columns].iter().map(|cell| cut(cell)).collect::<Vec<_>>(), &row[columns..]))
@@ -93,6 +99,16 @@ mod tests {
         let lines: Vec<_> = table.lines().collect();
         assert_eq!(lines[0], format!("a  {}…  {why}", "x".repeat(WIDEST - 1)));
         assert_eq!(lines[1], format!("b  Running{}  it waits", " ".repeat(WIDEST - 7)));
+    }
+
+    #[test]
+    fn what_a_tenant_says_makes_no_row_and_moves_no_cursor() {
+        let said = "boom\nechojob/forged  Succeeded\u{1b}[2A\u{2028}\u{202e}";
+        let rows = [["JOB", "WHY", "LAST"], ["echojob/hamlet", said, said]].map(|row| row.map(str::to_owned).to_vec());
+        let table = table(&rows);
+        assert_eq!(table.lines().count(), 2, "{table}");
+        let words = r"boom echojob/forged  Succeeded\u{1b}[2A\u{2028}\u{202e}";
+        assert_eq!(table.lines().last().unwrap(), format!("echojob/hamlet  {words}  {words}"));
     }
 
     #[test]

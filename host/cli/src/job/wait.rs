@@ -12,7 +12,10 @@ use kube::{
 };
 use serde_json::Value;
 use std::{error::Error as _, future::ready, pin::pin, process::ExitCode, time::Duration};
-use troupe::{error::chain, out};
+use troupe::{
+    error::chain,
+    out::{self, OneLine},
+};
 
 /// A watch that is refused so many times in a row is given up, with its back-off after half a minute: an API server
 /// that starts forbids everything until it has read its roles.
@@ -58,7 +61,7 @@ async fn watch(cluster: &Cluster, found: &Found, end: End) -> anyhow::Result<Exi
         };
         let line = [Some(state(&status)), why(&status)].into_iter().flatten().collect::<Vec<_>>().join(": ");
         if line != printed {
-            out::line(format_args!("{} {line}", found.title()));
+            out::line(format_args!("{} {}", found.title(), OneLine(&line)));
             printed = line;
         }
         match (outcome(&status), end) {

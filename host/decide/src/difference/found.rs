@@ -4,6 +4,7 @@ use super::{Danger, Difference};
 use crate::{
     plan::{Piece, Text},
     pointer::escaped,
+    shown::blank,
 };
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -122,7 +123,7 @@ pub(super) fn words(text: &Text) -> String {
 
 /// Replaces control characters, and cuts the text to the maximum length.
 fn short(text: &str) -> String {
-    let mut kept: String = text.chars().take(LONGEST).map(|c| if c.is_control() { ' ' } else { c }).collect();
+    let mut kept: String = text.chars().take(LONGEST).map(blank).collect();
     if text.chars().nth(LONGEST).is_some() {
         kept.push('…');
     }
