@@ -115,6 +115,29 @@ impl DockerConfig {
         };
         self.entries.iter().filter(fits).max_by_key(|entry| entry.prefix.len()).map(|entry| &entry.credentials)
     }
+
+    /// Returns whether an entry says that these credentials are for this server as well, by its name with the port, if it has
+    /// one. Other credentials for it do not count: a registry could have a token made with them, and be sent it.
+    pub(super) fn are_for(&self, credentials: &Credentials, server: &str) -> bool {
+        let is_so = |entry: &Entry| {
+            entry.registry.eq_ignore_ascii_case(server)
+                && entry.prefix.is_empty()
+                && entry.credentials.is_same(credentials)
+        };
+        self.entries.iter().any(is_so)
+    }
+}
+
+impl Credentials {
+    fn is_same(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Password(one), Self::Password(other)) => {
+                one.user == other.user && one.password.expose_secret() == other.password.expose_secret()
+            }
+            (Self::Identity(one), Self::Identity(other)) => one.expose_secret() == other.expose_secret(),
+            (Self::Password(_), Self::Identity(_)) | (Self::Identity(_), Self::Password(_)) => false,
+        }
+    }
 }
 
 impl Auth {

@@ -43,6 +43,18 @@ pub enum RegistryError {
         /// Whether credentials were sent.
         sent: bool,
     },
+    /// The registry has its tokens made by a server on another host, which did not get the credentials, and asks for some.
+    #[error(
+        "{registry} has its tokens made by {server}, which is another host and got none of the credentials for {registry}: \
+         if they are meant for it, give {server} an entry with the same ones beside that of {registry}, in the Secret or the \
+         docker config"
+    )]
+    Withheld {
+        /// The registry's name.
+        registry: String,
+        /// The token server's name, with its port if it has one.
+        server: String,
+    },
     /// The registry answered that there is no such content.
     #[error("{url} is not there: look at the repository's name and the tag, and whether the credentials may read it")]
     Missing {

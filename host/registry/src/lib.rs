@@ -18,6 +18,7 @@ mod reach;
 mod reference;
 mod repository;
 mod signature;
+mod token_server;
 mod transport;
 
 /// Returns the digest of the component in this manifest of a plugin, if the component has at most `limit` bytes.

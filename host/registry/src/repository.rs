@@ -169,7 +169,8 @@ impl<'a> Repository<'a> {
     }
 
     async fn success(&self, url: &Uri, response: Response<Incoming>) -> Result<Response<Incoming>, RegistryError> {
-        success(url, response, || self.identity.refused()).await
+        let answer = success(url, response, || self.identity.refused()).await;
+        answer.map_err(|error| self.identity.missing_credentials(error))
     }
 
     /// Sends a request, and sends it again with authorization if the registry requires it. Only the registry itself

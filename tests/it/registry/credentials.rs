@@ -70,6 +70,49 @@ async fn a_token_is_fetched_without_credentials_too() {
     assert_eq!(tokens.told(), ["nothing"]);
 }
 
+/// A challenge whose token server has this address under another name.
+fn elsewhere(tokens: SocketAddr) -> String {
+    format!("Bearer realm=\"http://localhost:{}/token\",service=\"registry\"", tokens.port())
+}
+
+#[tokio::test]
+async fn a_token_server_on_another_host_is_asked_without_the_registrys_credentials_and_the_error_says_so() {
+    for (status, private) in [("401 Unauthorized", "asks"), ("403 Forbidden", "forbids")] {
+        let tokens = Server::start(move |_| Reply::status(status)).await;
+        let registry = asking("Bearer t0ken", elsewhere(tokens.address), Stock::new()).await;
+        let error = failure(&tag(&registry), &known_to(&registry.address.to_string())).await;
+        let server = format!("localhost:{}", tokens.address.port());
+        assert!(
+            matches!(&error, RegistryError::Withheld { server: it, .. } if *it == server),
+            "{private}: {}",
+            told(&error)
+        );
+        assert!(told(&error).contains(&format!("give {server} an entry with the same ones")), "{}", told(&error));
+        assert_eq!((tokens.told(), registry.told()), (vec!["nothing".to_owned()], vec!["nothing".to_owned()]));
+    }
+    let tokens = Server::start(|_| Reply::ok(r#"{"token":"t0ken"}"#)).await;
+    let registry = asking("Bearer t0ken", elsewhere(tokens.address), Stock::new()).await;
+    assert!(pull_with(&tag(&registry), &known_to(&registry.address.to_string())).await.is_ok(), "it is for everybody");
+    assert_eq!(tokens.told(), ["nothing"]);
+}
+
+#[tokio::test]
+async fn a_token_server_on_another_host_gets_the_credentials_that_are_configured_for_both() {
+    let tokens = Server::start(|_| Reply::ok(r#"{"token":"t0ken"}"#)).await;
+    let registry = asking("Bearer t0ken", elsewhere(tokens.address), Stock::new()).await;
+    let known = |password: &str| {
+        let (here, there) = (registry.address.to_string(), format!("localhost:{}", tokens.address.port()));
+        let auths = json!({ "auths": {
+            here: { "username": "alice", "password": "wonderland" },
+            there: { "username": "alice", "password": password },
+        } });
+        PullOptions { credentials: DockerConfig::parse(auths.to_string().as_bytes()).unwrap(), ..options() }
+    };
+    assert!(pull_with(&tag(&registry), &known("wonderland")).await.is_ok());
+    assert!(pull_with(&tag(&registry), &known("another")).await.is_ok());
+    assert_eq!(tokens.told(), [BASIC, "nothing"], "with others the registry would be sent a token of theirs");
+}
+
 #[tokio::test]
 async fn an_identity_token_is_exchanged_for_one_of_the_registry() {
     let tokens = Server::start(|_| Reply::ok(r#"{"access_token":"t0ken"}"#)).await;
