@@ -5,10 +5,7 @@ use super::answers;
 use serde::Deserialize;
 use serde_json::Value;
 use std::{collections::BTreeMap, io, mem};
-use troupe::record::passes::Pass;
-
-/// The replacement of a value.
-pub(super) const REDACTED: &str = "REDACTED";
+use troupe::record::passes::{Pass, REDACTED};
 
 /// The annotation with the whole object as `kubectl apply` sent it, values included.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";

@@ -15,6 +15,9 @@ use std::{
 };
 use tracing::error;
 
+/// What the admin port puts in place of a value that it leaves out of a pass.
+pub const REDACTED: &str = "REDACTED";
+
 /// Compressed passes take at most this much memory, in bytes.
 const MOST_BYTES: usize = 8 << 20;
 

@@ -1,9 +1,13 @@
-//! The differences that another plugin makes, by job and field, over all passes of a recording.
+//! The differences that another plugin makes, by job and field, over all passes of a recording. A value that the recording
+//! leaves out is compared with nothing.
 
 use decide::difference::{Danger, Difference};
 use serde::Serialize;
-use std::{collections::BTreeMap, fmt};
-use troupe::record::passes::Pass;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+};
+use troupe::record::passes::{Pass, REDACTED};
 
 /// The differences over a recording.
 #[derive(Debug, Default, Serialize)]
@@ -26,6 +30,9 @@ struct Job {
     name: String,
     uid: String,
     differences: Vec<Changed>,
+    /// The fields that differ only because the recording leaves their values out.
+    #[serde(skip)]
+    left_out: BTreeSet<(String, String)>,
     #[serde(skip)]
     passes: usize,
 }
@@ -40,8 +47,16 @@ struct Changed {
 }
 
 impl Changes {
-    /// Counts a pass and adds its differences.
-    pub(super) fn note(&mut self, pass: &Pass, differences: Vec<Difference>) {
+    /// Counts a pass and adds the differences to its recorded answer, except those that come from values which the recording
+    /// leaves out.
+    pub(super) fn note_recorded(&mut self, pass: &Pass, differences: Vec<Difference>) {
+        let (left_out, differences): (Vec<_>, _) = differences.into_iter().partition(is_left_out);
+        let place = self.note(pass, differences);
+        self.jobs[place].left_out.extend(left_out.into_iter().map(|it| (it.what, it.field)));
+    }
+
+    /// Counts a pass and adds its differences. Returns the place of its job.
+    pub(super) fn note(&mut self, pass: &Pass, differences: Vec<Difference>) -> usize {
         self.passes += 1;
         let job = &pass.snapshot.job;
         let key = (pass.snapshot.kind.kind.clone(), job.uid.clone());
@@ -53,11 +68,13 @@ impl Changes {
                 name: job.name.clone(),
                 uid: job.uid.clone(),
                 differences: vec![],
+                left_out: BTreeSet::new(),
                 passes: 0,
             });
         }
         self.differing += usize::from(!differences.is_empty());
         self.jobs[place].note(differences);
+        place
     }
 
     /// Whether no pass differs.
@@ -70,6 +87,13 @@ impl Changes {
         let mut all = self.jobs.iter().flat_map(|job| &job.differences);
         all.any(|changed| changed.difference.danger == Danger::Dangerous)
     }
+}
+
+/// Returns whether the recorded answer and the new one differ in this place because one of them was made with a value that the
+/// recording leaves out. What only one of them has at all is a difference whatever its value.
+fn is_left_out(difference: &Difference) -> bool {
+    let Difference { old, new, .. } = difference;
+    old != "none" && new != "none" && old.contains(REDACTED) != new.contains(REDACTED)
 }
 
 impl Job {
@@ -94,10 +118,14 @@ fn count(number: usize, one: &str, many: &str) -> String {
 
 impl fmt::Display for Changes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for job in self.jobs.iter().filter(|job| !job.differences.is_empty()) {
+        for job in self.jobs.iter().filter(|job| !job.differences.is_empty() || !job.left_out.is_empty()) {
             writeln!(f, "{} {}/{}", job.kind, job.namespace, job.name)?;
             for Changed { difference, passes } in &job.differences {
                 writeln!(f, "  {difference}, in {} of {}", passes, count(job.passes, "pass", "passes"))?;
+            }
+            if let (1.., Some((what, field))) = (job.left_out.len(), job.left_out.first()) {
+                let values = count(job.left_out.len(), "value", "values");
+                writeln!(f, "  not compared: {values} that the recording leaves out, the first is {what} {field}")?;
             }
         }
         let over = format!("{} over {}", count(self.passes, "pass", "passes"), count(self.jobs.len(), "job", "jobs"));
@@ -106,5 +134,52 @@ impl fmt::Display for Changes {
             (differ, false) => write!(f, "{over}: {differ} differ, none dangerously"),
             (differ, true) => write!(f, "{over}: {differ} differ, some dangerously"),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use decide::{
+        decide,
+        plan::{Answer, Rejection},
+        testkit,
+    };
+
+    fn pass() -> Pass {
+        let snapshot = testkit::snapshot(testkit::job("hamlet", "u"));
+        let answer = Answer::Rejected(Rejection::Unsupported("tales".into()));
+        let decision = decide(&snapshot, &answer);
+        Pass { plugin: "plays".into(), config: "{}".into(), snapshot, outlook: None, answer, decision }
+    }
+
+    fn difference(field: &str, old: &str, new: &str) -> Difference {
+        let (what, danger) = ("role worker".to_owned(), Danger::Dangerous);
+        Difference { what, field: field.into(), old: old.into(), new: new.into(), danger }
+    }
+
+    #[test]
+    fn a_value_that_the_recording_leaves_out_is_no_difference_of_the_plugin() {
+        let mut changes = Changes::default();
+        let of_variable = difference("/template/env/0/value", "\"REDACTED\"", "\"worker-0\"");
+        let of_settings = difference("/env/SETTINGS", "of the file", "REDACTED");
+        changes.note_recorded(&pass(), vec![of_variable, of_settings]);
+        assert!(changes.is_empty() && !changes.is_dangerous());
+        let text = changes.to_string();
+        assert!(!text.contains("dangerous"), "{text}");
+        let words = "not compared: 2 values that the recording leaves out, the first is role worker /env/SETTINGS";
+        assert!(text.contains(words) && text.ends_with("1 pass over 1 job: no difference"), "{text}");
+    }
+
+    #[test]
+    fn what_only_one_answer_has_and_what_two_plugins_answer_to_one_recording_is_compared() {
+        for (old, new) in [("\"REDACTED\"", "none"), ("none", "\"REDACTED\""), ("\"a\"", "\"b\"")] {
+            let mut changes = Changes::default();
+            changes.note_recorded(&pass(), vec![difference("/env/A", old, new)]);
+            assert!(changes.is_dangerous(), "{old} {new}");
+        }
+        let mut changes = Changes::default();
+        changes.note(&pass(), vec![difference("/env/A", "\"REDACTED\"", "\"b\"")]);
+        assert!(changes.is_dangerous());
     }
 }

@@ -71,7 +71,7 @@ fn answers_as_recorded(plugin: &mut Replayer, file: &Path) -> anyhow::Result<boo
     let mut changes = Changes::default();
     for pass in &recorded {
         let answer = plugin.answer(pass)?;
-        changes.note(pass, differences(&pass.snapshot, &pass.answer, &answer));
+        changes.note_recorded(pass, differences(&pass.snapshot, &pass.answer, &answer));
     }
     let by: BTreeSet<&str> =
         recorded.iter().map(|pass| pass.snapshot.digest.as_ref().map_or("", Digest::as_str)).collect();
