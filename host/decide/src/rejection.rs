@@ -54,6 +54,18 @@ pub struct FieldError {
     pub message: String,
 }
 
+impl FieldError {
+    /// Returns the error of a job whose spec has so many bytes as JSON, where it may have this many at most.
+    #[must_use]
+    pub fn large_spec(bytes: usize, most: usize) -> Self {
+        let message = format!(
+            "it has {bytes} bytes as JSON, and no job may have more than {most}; move what is large into a ConfigMap that its \
+             templates refer to, or ask whoever runs the operator to raise --max-spec-bytes"
+        );
+        Self { path: "spec".to_owned(), message }
+    }
+}
+
 struct FieldErrors<'a>(&'a [FieldError]);
 
 impl std::fmt::Display for FieldErrors<'_> {

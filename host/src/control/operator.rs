@@ -121,6 +121,7 @@ impl Operator {
         let queue = Arc::new(Queue::default());
         let published = Arc::default();
         let contents = Arc::new(Contents::new(client.clone()));
+        stores.limit_specs(plugins.limits().spec);
         let (clock, watched) = (options.clock.clone(), (stores.clone(), Arc::clone(&published)));
         let delivery =
             Arc::new(Handles::new(clock, options.seed, watched, queue.clone(), (plugins.clone(), contents.clone())));

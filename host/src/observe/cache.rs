@@ -61,6 +61,16 @@ impl Cache {
         is_other
     }
 
+    /// Keeps of no job a spec that has more bytes as JSON.
+    pub(crate) fn limit_specs(&mut self, largest: usize) {
+        self.kept.limit_specs(largest);
+    }
+
+    /// Leaves out of an object what is not kept of it, however much room its namespace has.
+    pub(crate) fn trim(&self, object: &mut Object) {
+        self.kept.trim(object);
+    }
+
     /// Returns the table of a watch, unless the watch has ended.
     pub(crate) fn table(&self, watch: WatchId) -> Option<&Table> {
         self.tables.get(&watch)
@@ -143,6 +153,7 @@ impl Cache {
         }
         let before = std::mem::take(table);
         (table.progress, table.listed) = (before.progress, Listed::NoSuchKind);
+        before.objects.values().for_each(|object| self.kept.release(object));
         Some(before)
     }
 

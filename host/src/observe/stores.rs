@@ -90,6 +90,17 @@ impl Stores {
         stores
     }
 
+    /// Keeps of no job a spec that has more bytes as JSON: the job is refused, with the size.
+    pub(crate) fn limit_specs(&self, largest: usize) {
+        self.inner.lock().cache.limit_specs(largest);
+    }
+
+    /// Leaves out of listed objects what is not kept of them, so that a list takes no more memory than what is kept.
+    pub(crate) fn trim(&self, objects: &mut [Object]) {
+        let inner = self.inner.lock();
+        objects.iter_mut().for_each(|object| inner.cache.trim(object));
+    }
+
     /// Returns the current layout.
     #[must_use]
     pub fn layout(&self) -> Arc<Layout> {
@@ -186,7 +197,11 @@ impl Stores {
         if !inner.shows_our_writes(key) {
             return Observed::Stale;
         }
-        let Some((job, unreadable)) = inner.cache.job(key).and_then(unpacked) else {
+        let object = inner.cache.job(key);
+        if object.is_some_and(|object| matches!(&object.held, Held::Job(packed) if packed.lacks_ledger())) {
+            return Observed::Stale;
+        }
+        let Some((job, unreadable)) = object.and_then(unpacked) else {
             inner.forget(key);
             return Observed::Gone;
         };

@@ -12,7 +12,7 @@ use super::super::{
 use decide::{
     Digest, Snapshot,
     grants::Grants,
-    plan::{Descriptor, Fault, Objection, Rejection},
+    plan::{Descriptor, Fault, FieldError, Objection, Rejection},
 };
 use std::sync::Arc;
 
@@ -68,11 +68,7 @@ impl Loaded {
         if bytes <= most {
             return Ok(());
         }
-        let message = format!(
-            "it has {bytes} bytes as JSON, and no job may have more than {most}; move what is large into a ConfigMap that its \
-             templates refer to, or ask whoever runs the operator to raise --max-spec-bytes"
-        );
-        Err(Rejection::field("spec", message))
+        Err(Rejection::Invalid(vec![FieldError::large_spec(bytes, most)]))
     }
 
     /// Converts an objection to an answer of `function` into a rejection of the job or a fault of the plugin.

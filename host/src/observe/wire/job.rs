@@ -8,6 +8,47 @@ use crate::observe::{decode, layout::WatchSpec};
 use decide::{Digest, RecordedDigest, ledger::Ledger, plan::FieldError, snapshot::Job, weight};
 use serde::Deserialize;
 use serde_json::{Value, value::RawValue};
+use std::collections::BTreeMap;
+
+/// The text of a spec or a status that is not kept.
+const NOTHING: &str = "{}";
+
+/// Of a spec that is not kept so many values stay that are no list and no long text, on so many levels: `spec.suspend` and
+/// `spec.runPolicy.managedBy`, and none of a pod template.
+const MOST_SWITCHES: usize = 64;
+const SWITCH_LEVELS: usize = 2;
+const LONGEST_SWITCH: usize = 63;
+
+/// A ledger of a job of which little is kept has at most so many bytes.
+const LARGEST_LEDGER: usize = 64 << 10;
+
+/// Finalizers of a job of which little is kept take at most so many bytes, as estimated.
+const MOST_FINALIZERS: usize = 4 << 10;
+
+/// Returns the short values of a map and of the maps in it, at most so many.
+fn switches(of: &Value, levels: usize, left: &mut usize) -> Value {
+    let fields = of.as_object().into_iter().flatten().filter(|(name, _)| name.len() <= LONGEST_SWITCH);
+    let (maps, others): (Vec<_>, Vec<_>) = fields.partition(|(_, value)| value.is_object());
+    let is_short = |value: &Value| match value {
+        Value::String(text) => text.len() <= LONGEST_SWITCH,
+        Value::Bool(_) | Value::Number(_) => true,
+        Value::Null | Value::Array(_) | Value::Object(_) => false,
+    };
+    let mut kept = serde_json::Map::new();
+    for (name, value) in others.into_iter().filter(|(_, value)| is_short(value)) {
+        if let Some(rest) = left.checked_sub(1) {
+            *left = rest;
+            kept.insert(name.clone(), value.clone());
+        }
+    }
+    for (name, value) in maps.into_iter().filter(|_| levels > 1) {
+        let below = switches(value, levels - 1, left);
+        if below.as_object().is_some_and(|below| !below.is_empty()) {
+            kept.insert(name.clone(), below);
+        }
+    }
+    kept.into()
+}
 
 /// A job with spec and status as text, which takes a tenth of the memory of values.
 #[derive(Debug, Clone, PartialEq)]
@@ -17,6 +58,7 @@ pub struct Packed {
     spec: Box<str>,
     status: Box<str>,
     recorded: Recorded,
+    lacks_ledger: bool,
 }
 
 /// What the ledger of a job says that is asked about all jobs at once.
@@ -35,13 +77,7 @@ pub(crate) struct Recorded {
 impl Recorded {
     /// Reads the ledger in a status of the job with this uid, and nothing else of the status.
     fn of(status: &str, uid: &str) -> Self {
-        #[derive(Deserialize)]
-        struct Status<'a> {
-            #[serde(borrow)]
-            troupe: Option<&'a RawValue>,
-        }
-        let part = serde_json::from_str::<Status<'_>>(status).ok().and_then(|status| status.troupe);
-        let ledger = part.and_then(|part| serde_json::from_str::<Ledger>(part.get()).ok());
+        let ledger = ledger_of(status).and_then(|part| serde_json::from_str::<Ledger>(part.get()).ok());
         let Ledger { digest, headline, finished, .. } = ledger.filter(|it| it.uid == uid).unwrap_or_default();
         Self {
             digest: digest.digest().cloned(),
@@ -50,6 +86,16 @@ impl Recorded {
             has_ended: finished.is_some(),
         }
     }
+}
+
+/// Returns the text of the ledger in a status.
+fn ledger_of(status: &str) -> Option<&RawValue> {
+    #[derive(Deserialize)]
+    struct Status<'a> {
+        #[serde(borrow)]
+        troupe: Option<&'a RawValue>,
+    }
+    serde_json::from_str::<Status<'_>>(status).ok().and_then(|status| status.troupe)
 }
 
 impl Packed {
@@ -61,6 +107,36 @@ impl Packed {
         value(&self.status)
     }
 
+    /// Estimates the bytes that it takes.
+    pub(crate) fn bytes(&self) -> usize {
+        let Job { labels, annotations, finalizers, .. } = &self.job;
+        self.spec.len() + self.status.len() + texts_of(labels, annotations, finalizers)
+    }
+
+    /// Returns the size of the spec as JSON if that is more than `most` bytes. The API server may write it longer.
+    pub(crate) fn large_spec(&self, most: usize) -> Option<usize> {
+        let bytes = (self.spec.len() > most).then(|| value(&self.spec).to_string().len())?;
+        (bytes > most).then_some(bytes)
+    }
+
+    /// Drops the spec but for its switches, which count also in a job that is refused: who manages it, whether it is suspended.
+    pub(crate) fn drop_spec(&mut self) {
+        let mut left = MOST_SWITCHES;
+        self.spec = switches(&value(&self.spec), SWITCH_LEVELS, &mut left).to_string().into();
+    }
+
+    /// Drops all but that, the ledger, what identifies the job, and what is asked about all jobs at once.
+    pub(crate) fn drop_texts(&mut self) {
+        self.drop_spec();
+        let ledger = ledger_of(&self.status).map_or(NOTHING, RawValue::get);
+        self.lacks_ledger = ledger.len() > LARGEST_LEDGER;
+        self.status = if self.lacks_ledger { NOTHING.into() } else { format!(r#"{{"troupe":{ledger}}}"#).into() };
+        (self.job.labels, self.job.annotations) = Default::default();
+        if texts_of(&self.job.labels, &self.job.annotations, &self.job.finalizers) > MOST_FINALIZERS {
+            self.job.finalizers.clear();
+        }
+    }
+
     pub(crate) fn recorded(&self) -> &Recorded {
         &self.recorded
     }
@@ -69,6 +145,11 @@ impl Packed {
     #[must_use]
     pub fn status_text(&self) -> &str {
         &self.status
+    }
+
+    /// Returns whether the ledger of the job is not kept: nothing may be decided of it.
+    pub(crate) fn lacks_ledger(&self) -> bool {
+        self.lacks_ledger
     }
 
     /// Returns the job without its spec and its status.
@@ -97,7 +178,7 @@ pub(super) struct JobWire<'a> {
 impl<'a> Wire<'a> for JobWire<'a> {
     fn object(self, _: &WatchSpec) -> Option<Object> {
         let text = |part: Option<&RawValue>| match part.map(RawValue::get) {
-            None => Some("{}".into()),
+            None => Some(NOTHING.into()),
             Some(text) => decode::is_object(text).then(|| text.into()),
         };
         let (spec, status) = (text(self.spec)?, text(self.status)?);
@@ -118,9 +199,13 @@ pub(super) fn by_section(parts: &Parts<'_>) -> Object {
 /// annotations, and of the others what an object has room for.
 const MOST_METADATA: usize = 512 << 10;
 
+fn texts_of(labels: &BTreeMap<String, String>, annotations: &BTreeMap<String, String>, finalizers: &[String]) -> usize {
+    let finalizers = finalizers.iter().map(|name| size_of::<String>() + name.len()).sum::<usize>();
+    weight::texts(labels) + weight::texts(annotations) + finalizers
+}
+
 fn job(mut metadata: Metadata, spec: Box<str>, status: Box<str>, mut wrong: Option<FieldError>) -> Object {
-    let finalizers = metadata.finalizers.iter().map(|name| size_of::<String>() + name.len()).sum::<usize>();
-    if weight::texts(&metadata.labels) + weight::texts(&metadata.annotations) + finalizers > MOST_METADATA {
+    if texts_of(&metadata.labels, &metadata.annotations, &metadata.finalizers) > MOST_METADATA {
         let why = format!("has more than {} KiB of labels, annotations and finalizers", MOST_METADATA >> 10);
         wrong.get_or_insert(unreadable("metadata", &why));
         (metadata.labels, metadata.annotations, metadata.finalizers) = Default::default();
@@ -140,5 +225,5 @@ fn job(mut metadata: Metadata, spec: Box<str>, status: Box<str>, mut wrong: Opti
         status: Value::Null,
     };
     let recorded = Recorded::of(&status, &job.uid);
-    metadata.object(wrong, Held::Job(Box::new(Packed { job, spec, status, recorded })))
+    metadata.object(wrong, Held::Job(Box::new(Packed { job, spec, status, recorded, lacks_ledger: false })))
 }
