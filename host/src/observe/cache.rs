@@ -9,7 +9,7 @@ use crate::{
         kept::Kept,
         layout::{Layout, Purpose, Served, WatchId, WatchSpec},
         table::{Controller, Expected, Listed, Table},
-        wire::{Held, Object, Owner, Packed},
+        wire::{self, Held, Object, Owner, Packed},
     },
 };
 use decide::{
@@ -166,19 +166,11 @@ impl Cache {
         }
     }
 
-    /// Stores an object. Drops a child whose controller is neither a batch/v1 Job nor of a kind that may be one of jobs, and
-    /// what should be of a pod and is not.
+    /// Stores an object, unless it is of nobody who matters.
     fn insert(&mut self, watch: WatchId, mut object: Object) {
-        let owner = object.owner.as_deref();
-        let is_kept = match self.layout.watches().get(&watch).map(|spec| &spec.purpose) {
-            Some(Purpose::Jobs(_) | Purpose::Classes(_)) => true,
-            Some(Purpose::Pods(_) | Purpose::Children(_)) => {
-                owner.is_some_and(|owner| owner.may_be_job() || owner.is_batch_job())
-            }
-            Some(Purpose::Dependents(_)) => owner.is_some_and(Owner::is_pod),
-            None => false,
-        };
-        if let Some(table) = self.tables.get_mut(&watch).filter(|_| is_kept) {
+        let purpose = self.layout.watches().get(&watch).map(|spec| &spec.purpose);
+        let is_stored = purpose.is_some_and(|purpose| wire::is_stored(purpose, object.owner.as_deref()));
+        if let Some(table) = self.tables.get_mut(&watch).filter(|_| is_stored) {
             self.kept.admit(&mut object);
             if let Some(earlier) = table.insert(object) {
                 self.kept.release(&earlier);

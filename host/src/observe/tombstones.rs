@@ -150,7 +150,7 @@ mod tests {
             "apiVersion": "v1", "kind": "Pod", "status": { "phase": "Succeeded" },
             "metadata": {
                 "namespace": "ns", "name": name, "uid": name, "resourceVersion": "1",
-                "ownerReferences": [{ "apiVersion": "v1", "kind": "X", "name": "job", "uid": "uid", "controller": true }],
+                "ownerReferences": [{ "apiVersion": "example.com/v1", "kind": "X", "name": "job", "uid": "uid", "controller": true }],
             },
         });
         let resource = Resource::new("v1", "Pod", "pods");
@@ -227,7 +227,7 @@ mod tests {
             "apiVersion": "batch/v1", "kind": "Job", "status": { "conditions": conditions },
             "metadata": {
                 "namespace": "ns", "name": "launcher", "uid": "launcher", "resourceVersion": "1",
-                "ownerReferences": [{ "apiVersion": "v1", "kind": "X", "name": "job", "uid": "uid", "controller": true }],
+                "ownerReferences": [{ "apiVersion": "example.com/v1", "kind": "X", "name": "job", "uid": "uid", "controller": true }],
             },
         });
         let resource = Resource::new("batch/v1", "Job", "jobs");

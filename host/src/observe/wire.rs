@@ -66,6 +66,20 @@ impl Owner {
     }
 }
 
+/// Returns whether an object with this controller, or none, is stored for this purpose: a child only if its controller is a
+/// batch/v1 Job or of a kind that may be one of jobs, and what should be of a pod if it is.
+pub(crate) fn is_stored(purpose: &Purpose, controller: Option<&Owner>) -> bool {
+    match purpose {
+        Purpose::Jobs(_) | Purpose::Classes(_) => true,
+        Purpose::Pods(_) | Purpose::Children(_) => is_stored_child(controller),
+        Purpose::Dependents(_) => controller.is_some_and(Owner::is_pod),
+    }
+}
+
+fn is_stored_child(controller: Option<&Owner>) -> bool {
+    controller.is_some_and(|owner| owner.may_be_job() || owner.is_batch_job())
+}
+
 /// The longest part of an object's identity is its API version: a DNS subdomain, a slash and a DNS label.
 const LONGEST_IDENTITY: usize = 253 + 1 + 63;
 
@@ -158,8 +172,8 @@ fn or_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(from: D)
 }
 
 impl Metadata {
-    fn owner(&self) -> Option<Owner> {
-        self.owner_references.iter().find(|owner| owner.controller).filter(|owner| owner.can_exist()).cloned()
+    fn controller(&self) -> Option<&Owner> {
+        self.owner_references.iter().find(|owner| owner.controller).filter(|owner| owner.can_exist())
     }
 
     /// Returns the name, version and owners from metadata that cannot be decoded as a whole.
@@ -179,7 +193,7 @@ impl Metadata {
     fn object(self, unreadable: Option<FieldError>, held: Held) -> Object {
         Object {
             resource_version: self.resource_version.parse().unwrap_or(0),
-            owner: self.owner().map(Arc::new),
+            owner: self.controller().cloned().map(Arc::new),
             made_by: self.annotations.get(PLUGIN_DIGEST_ANNOTATION).and_then(|text| text.parse().ok()),
             namespace: self.namespace,
             name: self.name,

@@ -1,7 +1,7 @@
 //! Decoding of children that are not pods.
 
 use super::{
-    Held, Metadata, Object, Wire, or_default,
+    Held, Metadata, Object, Wire, is_stored, or_default,
     sections::{Parts, kept, metadata, within},
 };
 use crate::observe::layout::WatchSpec;
@@ -23,10 +23,12 @@ impl Wire<'_> for ChildWire {
     }
 }
 
-/// Decodes a child section by section, with only the fields that the framework keeps.
+/// Decodes a child section by section, with only the fields that the framework keeps: none of an object that is not stored,
+/// such as a ConfigMap that nobody owns.
 pub(super) fn by_section(text: &str, parts: &Parts<'_>, spec: &WatchSpec, keep: &[String]) -> Object {
     let (metadata, wrong_metadata) = metadata(parts);
-    let (fields, wrong_fields) = kept(text, keep);
+    let is_stored = is_stored(&spec.purpose, metadata.controller());
+    let (fields, wrong_fields) = kept(text, if is_stored { keep } else { &[] });
     let unreadable = wrong_metadata.or(wrong_fields);
     child(metadata, spec, fields, unreadable)
 }

@@ -1,7 +1,7 @@
 //! Decoding of pods.
 
 use super::{
-    Held, Metadata, Object, Wire, or_default,
+    Held, Metadata, Object, Wire, is_stored_child, or_default,
     sections::{Parts, kept, metadata, typed, unreadable, within},
 };
 use crate::observe::layout::WatchSpec;
@@ -164,7 +164,8 @@ pub(super) fn by_section(text: &str, parts: &Parts<'_>, keep: &[String]) -> Obje
     }
     let wrong = wrong_spec.map(|error| unreadable("spec", &error));
     let wrong = wrong.or(wrong_status.map(|error| unreadable("status", &error)));
-    let (fields, wrong_fields) = kept(text, keep);
+    let is_stored = is_stored_child(metadata.controller());
+    let (fields, wrong_fields) = kept(text, if is_stored { keep } else { &[] });
     pod(PodWire { metadata, spec, status }, fields, wrong_metadata.or(wrong).or(wrong_fields))
 }
 
@@ -206,7 +207,7 @@ fn seen(metadata: &Metadata, spec: PodSpecWire, status: PodStatusWire) -> Pod {
         name: metadata.name.clone(),
         uid: metadata.uid.clone(),
         resource_version: metadata.resource_version.clone(),
-        owner_uid: metadata.owner().map(|owner| owner.uid).unwrap_or_default(),
+        owner_uid: metadata.controller().map(|owner| owner.uid.clone()).unwrap_or_default(),
         created: metadata.creation_timestamp.unwrap_or_default(),
         terminating: metadata.deletion_timestamp.is_some(),
         // A pod that had ended before gets no time. The cache remembers it, since the kubelet takes the time away at the end.

@@ -14,7 +14,8 @@ fn read(purpose: Purpose, kind: &str, object: &Value) -> Object {
 }
 
 fn metadata_of(name: &str) -> Value {
-    let owner = json!({ "apiVersion": "v1", "kind": "Tale", "name": "hamlet", "uid": "u", "controller": true });
+    let owner =
+        json!({ "apiVersion": "example.com/v1", "kind": "Tale", "name": "hamlet", "uid": "u", "controller": true });
     json!({ "name": name, "namespace": "ns", "uid": "x", "resourceVersion": "7", "ownerReferences": [owner] })
 }
 
@@ -48,6 +49,33 @@ fn metadata_that_cannot_be_read_still_says_whose_the_object_is() {
     assert_eq!((object.namespace.as_str(), object.name.as_str(), object.resource_version), ("ns", "odd", 7));
     assert_eq!(object.owner.unwrap().uid, "u");
     assert_eq!(object.unreadable.unwrap().path, "Pod odd: metadata");
+}
+
+// Whoever may make ConfigMaps decides how much there is in those of nobody.
+#[test]
+fn of_an_object_that_is_not_stored_no_field_is_decoded() {
+    let keep = || vec!["/data".to_owned()];
+    let data = format!(r#"{{"many":[{}]}}"#, vec!["{}"; 500_000].join(","));
+    let object = |owners: &str, purpose: Purpose| {
+        let metadata =
+            format!(r#"{{"name":"a","namespace":"ns","uid":"x","resourceVersion":"7","ownerReferences":{owners}}}"#);
+        super::object(&format!(r#"{{"metadata":{metadata},"data":{data}}}"#), &spec("ConfigMap", purpose)).unwrap()
+    };
+    let owned_by = |api_version: &str, kind: &str| {
+        json!([{ "apiVersion": api_version, "kind": kind, "name": "hamlet", "uid": "u", "controller": true }])
+            .to_string()
+    };
+    let (nobodys, replica_sets) = ("[]".to_owned(), owned_by("apps/v1", "ReplicaSet"));
+    for (owners, purpose) in [
+        (&nobodys, Purpose::Children(keep())),
+        (&replica_sets, Purpose::Children(keep())),
+        (&replica_sets, Purpose::Dependents(keep())),
+        (&nobodys, Purpose::Pods(keep())),
+    ] {
+        assert_eq!(object(owners, purpose).unreadable, None, "to decode it would take too much memory");
+    }
+    assert!(object(&owned_by("example.com/v1", "Tale"), Purpose::Children(keep())).unreadable.is_some());
+    assert!(object(&owned_by("v1", "Pod"), Purpose::Dependents(keep())).unreadable.is_some());
 }
 
 #[test]
