@@ -21,6 +21,7 @@ use tokio::{net::TcpListener, signal::unix};
 use tower::util::option_layer;
 use tracing::{error, info};
 use troupe::{
+    api::bounds,
     clock::Clock,
     control::host_ports,
     control::{
@@ -187,6 +188,7 @@ pub(super) async fn client(requests: &Requests, gate: Option<WriteGate>) -> anyh
     config.connect_timeout = Some(troupe::api::DEADLINE);
     let host = config.cluster_url.authority().map(ToString::to_string).unwrap_or_default();
     let builder = ClientBuilder::try_from(config).context("the kubeconfig cannot be used")?;
+    let builder = builder.with_layer(&bounds::Bounds::of_host());
     Ok(builder.with_layer(&requests.layer(&host)).with_layer(&option_layer(gate)).build())
 }
 

@@ -2,7 +2,10 @@
 
 pub(crate) mod answer;
 pub(crate) mod back_off;
+pub mod bounds;
+pub mod continued;
 pub(crate) mod deadline;
+pub(crate) mod discovery;
 pub(crate) mod forbidden;
 pub(crate) mod names;
 pub(crate) mod patient;

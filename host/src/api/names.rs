@@ -27,22 +27,40 @@ pub(crate) struct Mismatch {
 /// # Errors
 /// What is called otherwise, or why that cannot be found out.
 pub(crate) async fn check(client: &Client, resource: &Resource) -> Result<bool, NamesError> {
-    let api_version = resource.api_version();
+    match resources(client, resource).await {
+        Ok(resources) => agree(&resources, resource),
+        Err(source) => Err(NamesError::LookUp { api_version: resource.api_version(), source }),
+    }
+}
+
+/// Returns the resources of the API version of this one, none if the API server does not serve that.
+///
+/// # Errors
+/// If the API server refuses, or does not answer.
+pub(super) async fn resources(client: &Client, resource: &Resource) -> Result<Vec<APIResource>, kube::Error> {
     let listed = if resource.group.is_empty() {
         client.list_core_api_resources(&resource.version).await
     } else {
-        client.list_api_group_resources(&api_version).await
+        client.list_api_group_resources(&resource.api_version()).await
     };
-    let resources = match listed {
-        Ok(list) => list.resources,
+    match listed {
+        Ok(list) => Ok(list.resources),
         // By its code: the answer for a group that nobody serves is plain text and has no reason.
-        Err(kube::Error::Api(status)) if status.code == 404 => return Ok(false),
-        Err(source) => return Err(NamesError::LookUp { api_version, source }),
-    };
-    agree(&resources, &resource.kind, &resource.plural).map_err(|other| NamesError::Mismatch { api_version, other })
+        Err(kube::Error::Api(status)) if status.code == 404 => Ok(vec![]),
+        Err(error) => Err(error),
+    }
 }
 
-fn agree(resources: &[APIResource], kind: &str, plural: &str) -> Result<bool, Mismatch> {
+/// Returns whether the resource is among those of its API version.
+///
+/// # Errors
+/// What is called otherwise.
+pub(super) fn agree(resources: &[APIResource], resource: &Resource) -> Result<bool, NamesError> {
+    named(resources, &resource.kind, &resource.plural)
+        .map_err(|other| NamesError::Mismatch { api_version: resource.api_version(), other })
+}
+
+fn named(resources: &[APIResource], kind: &str, plural: &str) -> Result<bool, Mismatch> {
     // `widgets/status` has the kind Widget, too.
     let whole = || resources.iter().filter(|it| !it.name.contains('/'));
     match whole().find(|it| (it.kind == kind) != (it.name == plural)) {
@@ -78,10 +96,10 @@ mod tests {
     #[test]
     fn kind_and_plural_are_those_of_one_resource() {
         let served = [resource("Widget", "widgets"), resource("Widget", "widgets/status"), resource("Vault", "vaults")];
-        assert_eq!(agree(&served, "Widget", "widgets"), Ok(true));
-        assert_eq!(agree(&served, "Gadget", "gadgets"), Ok(false), "not served yet");
+        assert_eq!(named(&served, "Widget", "widgets"), Ok(true));
+        assert_eq!(named(&served, "Gadget", "gadgets"), Ok(false), "not served yet");
         for (kind, plural) in [("Widget", "vaults"), ("Gadget", "vaults"), ("Widget", "gadgets")] {
-            assert!(agree(&served, kind, plural).is_err(), "{kind} {plural}");
+            assert!(named(&served, kind, plural).is_err(), "{kind} {plural}");
         }
     }
 }

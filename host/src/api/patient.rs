@@ -1,9 +1,14 @@
 //! Clients for libraries that do not know `Retry-After`, such as kube-runtime's watches.
 
-use super::answer::{self, asked_to_wait};
+use super::{
+    answer::{self, asked_to_wait},
+    continued::Lists,
+};
 use http::{Request, Response, header::RETRY_AFTER};
 use kube::{Client, client::Body};
-use tower::service_fn;
+use parking_lot::Mutex;
+use std::sync::Arc;
+use tower::{BoxError, service_fn};
 
 type Answer = Result<Response<Body>, kube::Error>;
 
@@ -13,10 +18,19 @@ pub(crate) fn explicit(client: Client) -> Client {
     with_answers(client, name_seconds)
 }
 
-/// Returns a client whose refusals come once the time is over that the API server asks to wait, so that whoever asks again
-/// does so no sooner.
+/// Returns a client for a library's watches: refusals come once the time is over that the API server asks to wait, so that
+/// who asks again does so no sooner, and a list that does not end is an error.
 pub(crate) fn patient(client: Client) -> Client {
-    with_answers(client, wait_as_asked)
+    let (namespace, client) = (client.default_namespace().to_owned(), with_answers(client, wait_as_asked));
+    let lists = Arc::new(Mutex::new(Lists::default()));
+    let service = service_fn(move |request: Request<Body>| {
+        let (client, followed) = (client.clone(), lists.lock().asks(request.uri()));
+        async move {
+            followed?;
+            Ok::<_, BoxError>(client.send(request).await?)
+        }
+    });
+    Client::new(service, namespace)
 }
 
 /// Returns a client that returns what `change` makes of each answer of another.

@@ -1,7 +1,7 @@
 //! Wiring: plugins, watches, queue and workers of one host.
 
 use crate::{
-    api::deadline::with_deadline,
+    api::{deadline::with_deadline, discovery::Discovery},
     clock::Clock,
     control::{
         host_ports::{self, PortAllocator},
@@ -94,6 +94,8 @@ pub struct Operator {
     context: Arc<Context>,
     client: Client,
     seed: [u8; 32],
+    /// Shared by the watches of kinds that are not served.
+    discovery: Arc<Discovery>,
     namespace: Option<String>,
     election: Option<Election>,
     delivery: Option<delivery::Options>,
@@ -149,6 +151,7 @@ impl Operator {
             context: Arc::new(context),
             client,
             seed: options.seed,
+            discovery: Arc::new(Discovery::new(client.clone())),
             namespace: options.namespace,
             election: options.election,
             delivery: options.delivery,
@@ -176,10 +179,11 @@ impl Operator {
         for (id, spec) in layout.watches() {
             running.entry(*id).or_insert_with(|| {
                 let (client, context, namespace) = (self.client.clone(), self.context.clone(), self.namespace.clone());
-                let (id, spec, seed) = (*id, spec.clone(), self.seed);
+                let (id, spec, seed, discovery) = (*id, spec.clone(), self.seed, self.discovery.clone());
                 supervise("watch", &self.context.delivery.restarts, move || {
                     let (stores, queue) = (context.stores.clone(), context.queue.clone());
-                    watch(client.clone(), stores, queue, (id, spec.clone()), namespace.clone(), seed)
+                    let place = (id, spec.clone());
+                    watch(client.clone(), discovery.clone(), stores, queue, place, namespace.clone(), seed)
                 })
             });
         }

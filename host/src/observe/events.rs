@@ -5,7 +5,7 @@
 //! expired it goes on with what is new: a scheduler repeats itself.
 
 use crate::{
-    api::{answer, back_off::BackOff, forbidden::Forbidden, resource::Resource},
+    api::{answer, back_off::BackOff, continued::Continued, forbidden::Forbidden, resource::Resource},
     control::queue::Queue,
     error::chain,
     observe::{
@@ -101,10 +101,14 @@ impl Follower {
     /// Records all reports that there are. Returns the version of the list.
     async fn list(&self) -> Result<u64, WatchError> {
         let (mut params, mut pages) = (ListParams::default().fields(gang::REPORTS), Pages::default());
+        let mut list = Continued::default();
         loop {
             params.limit = Some(pages.limit());
             let began = Instant::now();
-            let Some(text) = self.text(&params, &pages).await? else {
+            let Some(text) = self.text(&params).await? else {
+                if pages.is_least() {
+                    return Err(WatchError::TooLarge);
+                }
                 pages.was_too_large();
                 continue;
             };
@@ -115,7 +119,7 @@ impl Follower {
                 self.record(event.get());
             }
             let version = page.metadata.version();
-            params.continue_token = page.metadata.more();
+            params.continue_token = list.next(page.items.len(), text.len(), page.metadata.more())?;
             if params.continue_token.is_none() {
                 return Ok(version);
             }
@@ -124,16 +128,16 @@ impl Follower {
 
     /// Returns the newest version, from a list of one event.
     async fn newest(&self) -> Result<u64, WatchError> {
-        let text = self.text(&ListParams::default().limit(1), &Pages::default()).await?;
+        let text = self.text(&ListParams::default().limit(1)).await?;
         let text = text.ok_or(WatchError::TooLarge)?;
         let page: Page<&RawValue> = serde_json::from_str(&text)?;
         Ok(page.metadata.version())
     }
 
     /// Returns a page, or `None` if it has more bytes than a page may have.
-    async fn text(&self, params: &ListParams, pages: &Pages) -> Result<Option<String>, WatchError> {
+    async fn text(&self, params: &ListParams) -> Result<Option<String>, WatchError> {
         let request = self.requests.list(params)?;
-        let answer = timeout(DEADLINE, answer::text_within(&self.client, request, pages.most_bytes())).await;
+        let answer = timeout(DEADLINE, answer::text_within(&self.client, request, Pages::MOST_BYTES)).await;
         answer.map_err(|_| WatchError::NoAnswer(DEADLINE))?.map_err(classify)
     }
 

@@ -16,9 +16,6 @@ const QUICK: Duration = Duration::from_secs(10);
 /// The size that a page should have, in bytes.
 const WANTED: usize = 4 << 20;
 
-/// A page that is larger than this, in bytes, is not read, but requested again with fewer objects.
-const MOST_BYTES: usize = 32 << 20;
-
 /// The size of the next page.
 #[derive(Debug)]
 pub(crate) struct Pages {
@@ -34,14 +31,18 @@ impl Default for Pages {
 }
 
 impl Pages {
+    /// A page that is larger than this, in bytes, is not read, but requested again with fewer objects. One object is never so
+    /// large.
+    pub(crate) const MOST_BYTES: usize = 32 << 20;
+
     /// Returns how many objects the next page may have.
     pub(crate) fn limit(&self) -> u32 {
         self.limit
     }
 
-    /// Returns how many bytes the next page may have. The size of a page with one object is not limited.
-    pub(crate) fn most_bytes(&self) -> usize {
-        if self.limit > 1 { MOST_BYTES } else { usize::MAX }
+    /// Returns whether the next page has one object at most.
+    pub(crate) fn is_least(&self) -> bool {
+        self.limit == 1
     }
 
     /// Sets the limit after a page of this many objects and bytes that took this time: the next objects are expected to be
@@ -104,10 +105,10 @@ mod tests {
     }
 
     #[test]
-    fn a_page_that_is_too_large_is_asked_for_again_with_fewer_objects_down_to_one_of_any_size() {
+    fn a_page_that_is_too_large_is_asked_for_again_with_fewer_objects_down_to_one() {
         let mut pages = Pages::default();
         let mut limits = vec![pages.limit()];
-        while pages.most_bytes() < usize::MAX {
+        while !pages.is_least() {
             pages.was_too_large();
             limits.push(pages.limit());
         }

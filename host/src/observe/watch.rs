@@ -8,6 +8,8 @@ use crate::{
     api::{
         answer,
         back_off::BackOff,
+        continued::{Continued, Endless},
+        discovery::Discovery,
         forbidden::is_forbidden,
         names::{self, Mismatch, NamesError},
     },
@@ -22,7 +24,6 @@ use crate::{
         wire::{self, Object, Page, PageMetadata},
     },
 };
-use decide::vet::is_kubernetes;
 use futures::StreamExt;
 use kube::{
     Client,
@@ -53,8 +54,9 @@ const LIST_DEADLINE: Duration = Duration::from_secs(30);
 /// A page is requested again at most this many times in a row; then the list starts again.
 const PAGE_FAILURES: u32 = 8;
 
-/// Time to the next attempt for a kind that is not served, and for an optional one.
-const NO_SUCH_KIND_AGAIN: Duration = Duration::from_secs(5);
+/// Time to the next attempt for a kind that is not served: doubled with each in a row, from the first value to the second; and
+/// for an optional one.
+const NO_SUCH_KIND_AGAIN: (Duration, Duration) = (Duration::from_secs(5), Duration::from_secs(30));
 pub(super) const OPTIONAL_AGAIN: Duration = Duration::from_secs(600);
 
 /// Why a list or a watch failed.
@@ -76,6 +78,8 @@ pub(super) enum WatchError {
     Broken(#[source] io::Error),
     #[error("a page has more bytes than it may have")]
     TooLarge,
+    #[error("{0}")]
+    Endless(#[from] Endless),
     #[error("nothing came for {} s", SILENCE.as_secs())]
     Silent,
     #[error("the API server ended the watch")]
@@ -94,7 +98,7 @@ impl WatchError {
             Self::Client(kube::Error::Api(status)) if !matches!(status.code, 429 | 502 | 503) => Failure::Barren,
             Self::Client(_) | Self::NoAnswer(_) => Failure::Unanswered,
             Self::NotFound(_) | Self::Broken(_) | Self::Silent | Self::Ended => Failure::Barren,
-            Self::Garbled(_) | Self::Request(_) | Self::TooLarge => Failure::Barren,
+            Self::Garbled(_) | Self::Request(_) | Self::TooLarge | Self::Endless(_) => Failure::Barren,
         }
     }
 
@@ -112,8 +116,9 @@ impl WatchError {
 
 /// Feeds one table of the stores for ever, and adds the keys of concerned jobs to the work queue. The jitter of its
 /// back-off comes from the seed.
-pub async fn watch(
+pub(crate) async fn watch(
     client: Client,
+    discovery: Arc<Discovery>,
     stores: Arc<Stores>,
     queue: Arc<Queue>,
     (id, spec): (WatchId, WatchSpec),
@@ -121,14 +126,20 @@ pub async fn watch(
     seed: [u8; 32],
 ) {
     let back_off = BackOff::new(seed, 2 + id.0);
-    Watch { client, stores, queue, id, namespace, spec, back_off }.run().await;
+    Watch { client, discovery, stores, queue, id, namespace, spec, back_off }.run().await;
 }
 
-/// Why a kind is not watched, as far as it was logged.
-type Why = Discriminant<WatchError>;
+/// That a kind is not watched.
+struct Missing {
+    /// Why, as it was logged.
+    why: Discriminant<WatchError>,
+    /// Attempts in a row that found so.
+    in_a_row: u32,
+}
 
 struct Watch {
     client: Client,
+    discovery: Arc<Discovery>,
     stores: Arc<Stores>,
     queue: Arc<Queue>,
     id: WatchId,
@@ -173,11 +184,11 @@ struct Bookmark {
 impl Watch {
     async fn run(&self) {
         let (mut position, mut pages) = (Position::default(), Pages::default());
-        let mut reported = None;
+        let mut missing = None;
         loop {
             let began = Instant::now();
             let result = match position.step() {
-                Step::List => match self.check_names(reported.is_some()).await {
+                Step::List => match self.check_names(missing.is_some()).await {
                     Ok(()) => self.list(&mut position, &mut pages).await,
                     Err(error) => Err(error),
                 },
@@ -185,15 +196,15 @@ impl Watch {
             };
             let lasted = began.elapsed();
             let Err(error) = result else {
-                reported = None;
+                missing = None;
                 continue;
             };
             let wait = match self.confirmed(error).await {
                 error @ (WatchError::NoSuchKind(_) | WatchError::Misnamed(_)) => {
                     position.failed(error.failure());
-                    self.missing(&error, &mut reported)
+                    self.missing(&error, &mut missing)
                 }
-                error if error.is_forbidden() => self.forbidden(&mut position, &error, &mut reported),
+                error if error.is_forbidden() => self.forbidden(&mut position, &error, &mut missing),
                 error => self.failed(&mut position, &error, lasted),
             };
             // A write of the host may show first that the kind is served now.
@@ -224,12 +235,12 @@ impl Watch {
 
     /// Records that the API server forbids this kind; returns the time to the next attempt. Once the host has no right to
     /// it, an optional kind that was never listed counts as not served, and nobody waits for jobs of another.
-    fn forbidden(&self, position: &mut Position, error: &WatchError, reported: &mut Option<Why>) -> Duration {
+    fn forbidden(&self, position: &mut Position, error: &WatchError, missing: &mut Option<Missing>) -> Duration {
         let now = Instant::now();
         let in_a_row = position.forbidden(now);
         let left = position.lacks_right_in(now);
         if left.is_zero() && self.spec.optional && !self.is_believed() {
-            return self.missing(error, reported);
+            return self.missing(error, missing);
         }
         self.log_failure(position, in_a_row, error);
         let pause = self.pause(in_a_row, error);
@@ -241,10 +252,11 @@ impl Watch {
     }
 
     /// Records that the kind is not served; returns the time to the next attempt.
-    fn missing(&self, error: &WatchError, reported: &mut Option<Why>) -> Duration {
+    fn missing(&self, error: &WatchError, missing: &mut Option<Missing>) -> Duration {
         self.wake(self.stores.no_such_kind(self.id));
-        let why = Some(discriminant(error));
-        if *reported == why {
+        let why = discriminant(error);
+        let before = missing.as_ref().filter(|before| before.why == why).map_or(0, |before| before.in_a_row);
+        if before > 0 {
             // It is logged already.
         } else if matches!(error, WatchError::Misnamed(_)) {
             warn!(%error, "a kind of a plugin is not watched");
@@ -254,8 +266,9 @@ impl Watch {
             let crd = format!("{}.{}", self.spec.resource.plural, self.spec.resource.group);
             warn!(%error, crd, "waiting for the CRD: apply crds/ or start with --install-crds");
         }
-        *reported = why;
-        if self.spec.optional { OPTIONAL_AGAIN } else { NO_SUCH_KIND_AGAIN }
+        *missing = Some(Missing { why, in_a_row: before + 1 });
+        let (least, most) = NO_SUCH_KIND_AGAIN;
+        if self.spec.optional { OPTIONAL_AGAIN } else { least.saturating_mul(1 << before.min(16)).min(most) }
     }
 
     /// Records an attempt that failed after this time; returns the time to the next attempt.
@@ -285,17 +298,21 @@ impl Watch {
         back_off.max(error.retry_after())
     }
 
-    /// Looks up the names of a kind that was not served when its plugin was accepted, before anything of it is listed.
+    /// Looks up a kind that was not served, before anything of it is listed: its names may not be those of its plugin.
     async fn check_names(&self, was_missing: bool) -> Result<(), WatchError> {
-        if !was_missing || is_kubernetes(&self.spec.resource.group) {
-            return Ok(());
+        match was_missing {
+            true => self.looked_up(self.discovery.check(&self.spec.resource)).await,
+            false => Ok(()),
         }
-        self.look_up().await
     }
 
-    /// Looks up whether the API server serves the kind, under the plugin's names.
+    /// Looks up now whether the API server serves the kind, under the plugin's names.
     async fn look_up(&self) -> Result<(), WatchError> {
-        let checked = timeout(LIST_DEADLINE, names::check(&self.client, &self.spec.resource)).await;
+        self.looked_up(names::check(&self.client, &self.spec.resource)).await
+    }
+
+    async fn looked_up(&self, look_up: impl Future<Output = Result<bool, NamesError>>) -> Result<(), WatchError> {
+        let checked = timeout(LIST_DEADLINE, look_up).await;
         match checked.map_err(|_| WatchError::NoAnswer(LIST_DEADLINE))? {
             Ok(true) => Ok(()),
             Ok(false) => Err(self.no_such_kind()),
@@ -312,7 +329,7 @@ impl Watch {
     /// Lists all objects, without a resource version, so that the list is at least as new as any earlier write. A page
     /// that fails is requested again, without the pages before it, and with fewer objects if it was too slow.
     async fn list(&self, position: &mut Position, pages: &mut Pages) -> Result<(), WatchError> {
-        let (mut objects, mut failures) = (Vec::new(), 0);
+        let (mut objects, mut failures, mut list) = (Vec::new(), 0, Continued::default());
         let mut params = ListParams { label_selector: self.spec.selector.clone(), ..ListParams::default() };
         loop {
             params.limit = Some(pages.limit());
@@ -320,9 +337,9 @@ impl Watch {
             if let Err(WatchError::NoAnswer(_)) = &page {
                 pages.was_too_slow();
             }
-            let page = match page {
+            let (mut page, bytes) = match page {
                 Ok(page) => page,
-                Err(WatchError::TooLarge) => {
+                Err(WatchError::TooLarge) if !pages.is_least() => {
                     pages.was_too_large();
                     continue;
                 }
@@ -337,8 +354,9 @@ impl Watch {
             failures = 0;
             position.allowed();
             let version = page.metadata.version();
+            params.continue_token = list.next(page.items.len(), bytes, page.metadata.more())?;
+            self.stores.trim(&mut page.items);
             objects.extend(page.items);
-            params.continue_token = page.metadata.more();
             if params.continue_token.is_none() {
                 info!(kind = self.spec.resource.plural, objects = objects.len(), version, "listed");
                 self.wake(self.stores.replace(self.id, objects, version));
@@ -348,15 +366,16 @@ impl Watch {
         }
     }
 
-    async fn page(&self, params: &ListParams, pages: &mut Pages) -> Result<Page<Object>, WatchError> {
+    /// Returns a page with the number of its bytes.
+    async fn page(&self, params: &ListParams, pages: &mut Pages) -> Result<(Page<Object>, usize), WatchError> {
         let request =
             if self.metadata_only() { self.requests().list_metadata(params)? } else { self.requests().list(params)? };
         let began = Instant::now();
-        let text = self.answered(answer::text_within(&self.client, request, pages.most_bytes())).await?;
+        let text = self.answered(answer::text_within(&self.client, request, Pages::MOST_BYTES)).await?;
         let (text, took) = (text.ok_or(WatchError::TooLarge)?, began.elapsed());
         let page = wire::page(&text, &self.spec)?;
         pages.read(page.items.len(), text.len(), took);
-        Ok(page)
+        Ok((page, text.len()))
     }
 
     /// Follows events until the watch ends.
@@ -448,6 +467,8 @@ impl Watch {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::api::resource::Resource;
+    use std::sync::atomic::{AtomicUsize, Ordering};
 
     fn refused(code: u16) -> WatchError {
         WatchError::Client(kube::Error::Api(Status::failure("", "").with_code(code).boxed()))
@@ -463,6 +484,70 @@ mod tests {
     fn a_404_that_discovery_denies_leaves_the_version_for_another_attempt() {
         assert_eq!(WatchError::NotFound("workloads".into()).failure(), Failure::Barren);
         assert_eq!(WatchError::NoSuchKind("workloads".into()).failure(), Failure::Expired);
+    }
+
+    /// Returns a watch of ConfigMaps on an API server that answers every request for a page with this, and the number of
+    /// requests.
+    fn on_pages_of(page: &'static str) -> (Watch, Arc<AtomicUsize>) {
+        let asked = Arc::new(AtomicUsize::new(0));
+        let counted = asked.clone();
+        let server = tower::service_fn(move |_: http::Request<kube::client::Body>| {
+            counted.fetch_add(1, Ordering::Relaxed);
+            async move { Ok::<_, tower::BoxError>(http::Response::new(axum::body::Body::from(page))) }
+        });
+        let resource = Resource::new("v1", "ConfigMap", "configmaps");
+        let spec = WatchSpec { resource, selector: None, purpose: Purpose::Children(vec![]), optional: false };
+        let watch = Watch {
+            client: Client::new(server, "default"),
+            discovery: Arc::new(Discovery::new(sim::Sim::new(sim::Options::default()).client("host"))),
+            stores: Arc::default(),
+            queue: Arc::default(),
+            id: WatchId(0),
+            namespace: None,
+            spec,
+            back_off: BackOff::new([7; 32], 2),
+        };
+        (watch, asked)
+    }
+
+    // A plugin decides how many kinds it describes, and nobody has to define them.
+    #[tokio::test(start_paused = true)]
+    async fn hundreds_of_kinds_that_are_not_served_cost_the_requests_of_one() {
+        const HOST: &str = "host";
+        let sim = sim::Sim::new(sim::Options::default());
+        let discovery = Arc::new(Discovery::new(sim.client(HOST)));
+        let mut watches = tokio::task::JoinSet::new();
+        for number in 0..600 {
+            let api_version = format!("g{}.example.com/v1", number % 60);
+            let resource = Resource::new(&api_version, &format!("Tale{number}"), &format!("tales{number}"));
+            let spec = WatchSpec { resource, selector: None, purpose: Purpose::Children(vec![]), optional: false };
+            let (stores, queue) = (Arc::default(), Arc::default());
+            let place = (WatchId(number), spec);
+            watches.spawn(watch(sim.client(HOST), discovery.clone(), stores, queue, place, None, [7; 32]));
+        }
+        sleep(Duration::from_secs(1)).await;
+        let first = sim.requests_of(HOST).len();
+        assert_eq!(first, 600, "each is listed once");
+        sleep(Duration::from_secs(600)).await;
+        let in_ten_minutes = sim.requests_of(HOST).len() - first;
+        assert!(in_ten_minutes <= 150, "{in_ten_minutes} requests: at most one in four seconds for all");
+
+        sim.serve(sim::Kind::custom("g7.example.com/v1", "Tale7", "tales7"));
+        sleep(Duration::from_secs(40)).await;
+        let is_followed = |it: &sim::RequestRecord| (it.verb.as_str(), it.resource.as_str()) == ("watch", "tales7");
+        assert!(sim.requests_of(HOST).iter().any(is_followed), "it is found within half a minute");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_list_that_hands_out_continue_tokens_for_ever_fails_with_the_reason() {
+        let same = r#"{"metadata":{"resourceVersion":"7","continue":"on"},"items":[]}"#;
+        let (watch, asked) = on_pages_of(same);
+        let mut position = Position::default();
+        let error = watch.list(&mut position, &mut Pages::default()).await.unwrap_err();
+        let words = "the list does not end: a page has the continue token that it was asked for with";
+        assert_eq!((error.to_string().as_str(), asked.load(Ordering::Relaxed)), (words, 2));
+        assert_eq!(error.failure(), Failure::Barren, "it waits before it lists again");
+        assert_eq!(position.step(), Step::List, "nothing of it counts");
     }
 
     #[test]

@@ -15,6 +15,7 @@ use k8s_openapi::{
 use kube::{
     Api, Client, Config, Resource,
     api::{ApiResource, DynamicObject, GetParams, ListParams},
+    client::ClientBuilder,
     config::{KubeConfigOptions, Kubeconfig},
     core::{NamespaceResourceScope, Request},
 };
@@ -23,7 +24,7 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     fmt,
 };
-use troupe::out;
+use troupe::{api::bounds::Bounds, out};
 
 /// A cluster, by a user's kubeconfig or a service account.
 pub(super) struct Cluster {
@@ -74,7 +75,8 @@ impl Cluster {
             None => Config::infer().await.context("no cluster: neither a kubeconfig nor a service account is there")?,
         };
         let namespace = namespace.unwrap_or_else(|| config.default_namespace.clone());
-        Ok(Self { client: Client::try_from(config).context("the kubeconfig cannot be used")?, namespace })
+        let builder = ClientBuilder::try_from(config).context("the kubeconfig cannot be used")?;
+        Ok(Self { client: builder.with_layer(&Bounds::of_command()).build(), namespace })
     }
 
     /// Returns the kinds of job that the cluster has: those of the category `troupe`, and those of the built-in plugins,

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 use tokio::time::{Instant, sleep};
 use troupe::{
-    api::resource::Resource,
+    api::{continued::Continued, resource::Resource},
     clock::Clock,
     control::operator::{self, Operator},
     observe::stores::Listed,
@@ -122,16 +122,16 @@ pub(crate) async fn get(
 
 pub(crate) async fn list(client: &Client, resource: &Resource, field_selector: Option<String>) -> Read<Vec<Value>> {
     let mut params = ListParams { limit: Some(PAGE), field_selector, ..ListParams::default() };
-    let mut objects = vec![];
+    let (mut objects, mut pages) = (vec![], Continued::default());
     loop {
         let request = resource.requests(None).list(&params).map_err(|error| ReadError::new(&error))?;
         let mut page: Value = send(client, request).await.map_err(|error| ReadError::new(&error))?;
-        if let Value::Array(items) = page["items"].take() {
-            objects.extend(items);
-        }
-        match page.pointer("/metadata/continue").and_then(Value::as_str) {
-            Some(more) if !more.is_empty() => params.continue_token = Some(more.to_owned()),
-            _ => return Ok(objects),
+        let items = if let Value::Array(items) = page["items"].take() { items } else { vec![] };
+        let more = page.pointer("/metadata/continue").and_then(Value::as_str).map(str::to_owned);
+        params.continue_token = pages.next(items.len(), 0, more).map_err(|error| ReadError::new(&error))?;
+        objects.extend(items);
+        if params.continue_token.is_none() {
+            return Ok(objects);
         }
     }
 }
