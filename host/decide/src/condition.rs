@@ -85,6 +85,8 @@ words! {
         NodeLost,
         /// Failed pods are replaced after a delay.
         BackOff,
+        /// Runs of the namespace's jobs are made at a pace.
+        Paced,
         /// A field of an object lacks an accepted value.
         Field,
         /// An object that is created once was deleted.

@@ -47,6 +47,11 @@ pub enum Waiting {
         /// How many of its pods have failed so far.
         failures: u32,
     },
+    /// Runs are made later, since jobs of the namespace have had as many made as the host makes in this time.
+    Paced {
+        /// How many the host makes in a second for all jobs of a namespace.
+        a_second: u32,
+    },
     /// A field of an object of the job does not have an accepted value yet.
     Field {
         /// Its kind.
@@ -245,6 +250,7 @@ impl Waiting {
             Self::Terminating { .. } => Reason::Terminating,
             Self::Blocked { by, .. } => by.reason(),
             Self::BackOff { .. } => Reason::BackOff,
+            Self::Paced { .. } => Reason::Paced,
             Self::Field { .. } => Reason::Field,
             Self::Deleted { .. } => Reason::Deleted,
             Self::StatusPruned { .. } => Reason::StatusPruned,
@@ -276,6 +282,7 @@ impl Waiting {
             | Self::Terminating { .. }
             | Self::Blocked { .. }
             | Self::BackOff { .. }
+            | Self::Paced { .. }
             | Self::Field { .. }
             | Self::NamespaceTerminating { .. }
             | Self::Queue { .. }
@@ -328,6 +335,10 @@ impl fmt::Display for Waiting {
                     more => write!(f, " (and {more} more pods)"),
                 }
             }
+            Self::Paced { a_second } => write!(
+                f,
+                "the turn of its runs: for all jobs of a namespace together, at most {a_second} runs a second are made for long"
+            ),
             Self::BackOff { role, failures } => {
                 f.write_str("the end of a back-off: ")?;
                 match failures {

@@ -4,6 +4,7 @@ pub mod host_ports;
 pub mod lease;
 mod memory;
 pub mod operator;
+mod pace;
 pub mod queue;
 mod recent;
 pub mod reconcile;

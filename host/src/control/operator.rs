@@ -7,6 +7,7 @@ use crate::{
         host_ports::{self, PortAllocator},
         lease::Election,
         memory::Memory,
+        pace::Pace,
         queue::{PASSES, Queue},
         reconcile::{Context, Next},
         supervise::{AbortOnDrop, Restarts, supervise},
@@ -93,9 +94,9 @@ impl Options {
 pub struct Operator {
     context: Arc<Context>,
     client: Client,
-    seed: [u8; 32],
     /// Shared by the watches of kinds that are not served.
     discovery: Arc<Discovery>,
+    seed: [u8; 32],
     namespace: Option<String>,
     election: Option<Election>,
     delivery: Option<delivery::Options>,
@@ -120,10 +121,10 @@ impl Operator {
             layout.route(&framework.name, &Route::to(&digest));
         }
         let stores = Arc::new(Stores::new(layout));
+        stores.limit_specs(plugins.limits().spec);
         let queue = Arc::new(Queue::default());
         let published = Arc::default();
         let contents = Arc::new(Contents::new(client.clone()));
-        stores.limit_specs(plugins.limits().spec);
         let (clock, watched) = (options.clock.clone(), (stores.clone(), Arc::clone(&published)));
         let delivery =
             Arc::new(Handles::new(clock, options.seed, watched, queue.clone(), (plugins.clone(), contents.clone())));
@@ -131,6 +132,7 @@ impl Operator {
             queue,
             writer: Writer::new(client.clone(), stores.clone(), options.seed, options.field_validation),
             memory: Memory::default(),
+            pace: Pace::default(),
             contents: contents.clone(),
             publisher: Publisher::new(client.clone(), stores.clone(), options.clock.clone(), published),
             ports: Arc::new(PortAllocator::new(stores.clone(), options.host_ports, delivery.is_starting.clone())),
@@ -149,9 +151,9 @@ impl Operator {
         };
         Self {
             context: Arc::new(context),
+            discovery: Arc::new(Discovery::new(client.clone())),
             client,
             seed: options.seed,
-            discovery: Arc::new(Discovery::new(client.clone())),
             namespace: options.namespace,
             election: options.election,
             delivery: options.delivery,

@@ -2,7 +2,12 @@
 
 use crate::{
     clock::Clock,
-    control::{host_ports::PortAllocator, memory::Memory, queue::Queue},
+    control::{
+        host_ports::PortAllocator,
+        memory::Memory,
+        pace::{Later, Pace},
+        queue::Queue,
+    },
     delivery::Handles,
     error::chain,
     job_key::JobKey,
@@ -35,6 +40,7 @@ use fairness::Turn;
 use futures::future::BoxFuture;
 use sandbox::{PassAnswer, Plugins};
 use std::{sync::Arc, time::Duration};
+use tokio::time::Instant;
 use tracing::warn;
 
 /// A reconcile error: why a job is requeued with back-off.
@@ -79,6 +85,11 @@ fn is_for_good(failure: &Waiting) -> bool {
     matches!(failure, Waiting::NamespaceTerminating { .. })
 }
 
+/// Returns whether the next pass is to come with back-off.
+fn is_tried_again(failure: &Waiting) -> bool {
+    !is_for_good(failure) && !matches!(failure, Waiting::Paced { .. })
+}
+
 /// Returns whether a pass had nothing to write. It is not recorded: the same pass can be made again when somebody asks.
 fn is_quiet(decision: &Decision, status: Option<&Result<StatusState, WriteError>>) -> bool {
     decision.actions.is_empty() && matches!(status, Some(Ok(StatusState { is_complete: true, .. })))
@@ -93,6 +104,8 @@ pub struct Context {
     pub(crate) writer: Writer,
     /// For passes over large jobs.
     pub(crate) memory: Memory,
+    /// Of the runs of schedules.
+    pub(crate) pace: Pace,
     pub(crate) contents: Arc<Contents>,
     pub(crate) publisher: Publisher,
     pub(crate) ports: Arc<PortAllocator>,
@@ -196,7 +209,7 @@ impl Context {
             Observed::Unlisted => return Reconciled::Unlisted,
         };
         self.stores.forget_shown_writes(key);
-        let (snapshot, pass, decision) = match triage(&snapshot) {
+        let (snapshot, pass, mut decision) = match triage(&snapshot) {
             Triage::Settled(decision) => (snapshot, None, decision),
             Triage::NeedsPlan => match self.held(&mut snapshot, held).await {
                 Ok(held) => {
@@ -211,7 +224,15 @@ impl Context {
             self.ports.release(key, &snapshot.job.uid);
         }
         let input = DecisionInput { snapshot: &snapshot, answer: pass.as_ref().map(|pass| &pass.answer) };
-        let Attempted { applied, retry_after } = self.writer.apply(key, input, &decision.actions).await;
+        let actions = std::mem::take(&mut decision.actions);
+        let (actions, later) = self.pace.admit(&key.namespace, actions, Instant::now());
+        decision.actions = actions;
+        let Attempted { mut applied, retry_after } = self.writer.apply(key, input, &decision.actions).await;
+        if let Some(Later { waiting, after }) = later {
+            applied.failures.push(waiting);
+            let at = self.clock.now().checked_add(after).map_or(Wake::OnChange, Wake::At);
+            decision.wake = decision.wake.min(at);
+        }
         if let Report::Verdict { ledger, .. } = &decision.report {
             self.stores.retain_made(key, &ledger.made);
         }
@@ -220,7 +241,7 @@ impl Context {
             self.stores.record_namespace_terminating(key, &snapshot.job.uid, self.clock.now());
         }
         let failed =
-            applied.failures.iter().find(|failure| !is_for_good(failure)).map(|first| ReconcileError::Writes {
+            applied.failures.iter().find(|failure| is_tried_again(failure)).map(|first| ReconcileError::Writes {
                 failed: applied.failures.len(),
                 all: decision.actions.len(),
                 first: first.to_string(),
