@@ -210,8 +210,12 @@ fn job(job: &Job) -> usize {
 /// Estimates the size of a pod with the fields that are kept of it.
 pub fn pod(pod: &Pod) -> usize {
     let unscheduled = pod.unscheduled.as_ref().map_or(0, |it| it.message.len());
-    let addresses = pod.addresses.as_ref().map_or(0, String::len);
-    512 + pod.message.len() + unscheduled + addresses + pod.containers.len() * 256 + fields(&pod.fields)
+    512 + pod.message.len() + unscheduled + annotations(pod) + pod.containers.len() * 256 + fields(&pod.fields)
+}
+
+/// Returns the bytes of the annotations of a pod that the host keeps for itself.
+pub fn annotations(pod: &Pod) -> usize {
+    [&pod.template_hash, &pod.addresses].into_iter().flatten().map(String::len).sum()
 }
 
 /// Estimates the size of a child with the fields that are kept of it.

@@ -1,8 +1,8 @@
-//! How much is kept of the objects of each namespace: of children the fields that plugins read, of jobs spec, status and
-//! what is written into metadata.
+//! How much is kept of the objects of each namespace: of children the fields and annotations that plugins and the host read, of
+//! jobs spec, status and what is written into metadata.
 
 use crate::observe::wire::{Held, Object};
-use decide::plan::FieldError;
+use decide::{plan::FieldError, weight};
 use sandbox::Limits;
 use std::{collections::BTreeMap, sync::Arc};
 use tracing::warn;
@@ -13,6 +13,9 @@ const MOST: usize = 128 << 20;
 
 /// The jobs of a namespace take at most so many bytes, as estimated: ten thousand of twelve KiB.
 const MOST_OF_JOBS: usize = 128 << 20;
+
+/// Annotations that the host wrote to a pod have a few bytes; those with more than this are counted as fields are.
+const ANNOTATIONS: usize = 64;
 
 /// The bytes that are kept, by namespace.
 #[derive(Debug)]
@@ -90,7 +93,10 @@ impl Kept {
         }
         let kind = match &mut object.held {
             Held::Pod(pod) => {
-                Arc::make_mut(pod).fields.clear();
+                let pod = Arc::make_mut(pod);
+                // A pod that says nothing of its addresses and its template stays.
+                (pod.addresses, pod.template_hash) = (None, None);
+                pod.fields.clear();
                 "Pod"
             }
             Held::Child(child) => {
@@ -101,8 +107,8 @@ impl Kept {
         };
         let most = self.most >> 20;
         let message = format!(
-            "the objects of this namespace have more than {most} MiB of data that plugins read: delete some, then annotate \
-             this one"
+            "the objects of this namespace have more than {most} MiB of data that plugins and the host read: delete some, \
+             then annotate this one"
         );
         object.unreadable.get_or_insert(FieldError { path: format!("{kind} {}", object.name), message });
     }
@@ -132,10 +138,11 @@ fn too_many_jobs(most: usize) -> FieldError {
     FieldError { path: "metadata.namespace".to_owned(), message }
 }
 
-/// Estimates the bytes of a child of which fields are kept; 0 if there are none.
+/// Estimates the bytes of a child of which fields are kept, or annotations that the host has not written; 0 if there are
+/// none.
 fn bytes_of(held: &Held) -> usize {
     let has_fields = match held {
-        Held::Pod(pod) => !pod.fields.is_empty(),
+        Held::Pod(pod) => !pod.fields.is_empty() || weight::annotations(pod) > ANNOTATIONS,
         Held::Child(child) => !child.fields.is_empty(),
         Held::Job(_) => false,
     };
@@ -153,6 +160,7 @@ mod tests {
             wire,
         },
     };
+    use decide::{addresses::ADDRESSES_ANNOTATION, outdated::TEMPLATE_HASH_ANNOTATION};
     use serde_json::json;
 
     fn config_map(namespace: &str, name: &str, bytes: usize) -> Object {
@@ -268,5 +276,38 @@ mod tests {
         assert!(is_whole(&again), "there is room now");
         first[1..].iter().chain([&again, &other]).for_each(|object| kept.release(object));
         assert!(kept.by_namespace.is_empty());
+    }
+    fn pod(name: &str, annotation: &str, text: &str) -> Object {
+        let metadata = json!({
+            "namespace": "ns", "name": name, "uid": name, "resourceVersion": "1",
+            "annotations": { annotation: text },
+        });
+        let spec = WatchSpec {
+            resource: Resource::new("v1", "Pod", "pods"),
+            selector: None,
+            purpose: Purpose::Pods(vec![]),
+            optional: false,
+        };
+        wire::object(&json!({ "metadata": metadata }).to_string(), &spec).unwrap()
+    }
+
+    #[test]
+    fn what_pods_keep_of_their_annotations_counts_and_what_the_host_writes_there_does_not() {
+        for annotation in [ADDRESSES_ANNOTATION, TEMPLATE_HASH_ANNOTATION] {
+            let mut kept = Kept { most: 1 << 20, ..Kept::default() };
+            let mut ours = pod("ours", annotation, "0123abcd");
+            kept.admit(&mut ours);
+            assert!(kept.by_namespace.is_empty(), "{annotation}");
+            let mut pods: Vec<_> =
+                (0..8).map(|number| pod(&number.to_string(), annotation, &"x".repeat(200 << 10))).collect();
+            pods.iter_mut().for_each(|pod| kept.admit(pod));
+            assert!(kept.by_namespace["ns"] > 800 << 10, "{annotation}");
+            let held: usize = pods.iter().map(|pod| pod.held.bytes()).sum();
+            assert!(held < 2 << 20, "{annotation}: {held} bytes are held");
+            let refused = pods.iter().filter_map(|pod| pod.unreadable.as_ref()).map(|wrong| wrong.path.clone());
+            assert_eq!(refused.collect::<Vec<_>>(), ["Pod 5", "Pod 6", "Pod 7"]);
+            pods.iter().chain([&ours]).for_each(|pod| kept.release(pod));
+            assert!(kept.by_namespace.is_empty(), "{annotation}");
+        }
     }
 }
