@@ -67,7 +67,7 @@ fn last_of(hosts: usize, settings: &Value, run_for: &str) -> Arc<Context> {
 
 /// The passes of that host as lines of JSON.
 pub(crate) fn lines(settings: &Value) -> String {
-    let passes: Vec<_> = served(settings).passes().latest(None).collect();
+    let passes: Vec<_> = served(settings).passes().latest().collect();
     assert!(passes.len() > 3, "{} passes", passes.len());
     passes.into_iter().map(|pass| serde_json::to_string(&pass.decided()).unwrap() + "\n").collect()
 }
@@ -110,7 +110,7 @@ fn a_pass_is_asked_again_with_the_settings_that_it_was_recorded_with() {
 }
 
 /// Where the admin port of the host is, for as long as the runtime lives.
-fn admin_port(host: Arc<Context>) -> (Runtime, SocketAddr) {
+pub(crate) fn admin_port(host: Arc<Context>) -> (Runtime, SocketAddr) {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     let listener = runtime.block_on(tokio::net::TcpListener::bind("127.0.0.1:0")).unwrap();
     let address = listener.local_addr().unwrap();
@@ -119,7 +119,7 @@ fn admin_port(host: Arc<Context>) -> (Runtime, SocketAddr) {
 }
 
 /// What the admin port answers.
-fn get(address: SocketAddr, path: &str) -> String {
+pub(crate) fn get(address: SocketAddr, path: &str) -> String {
     let mut stream = TcpStream::connect(address).unwrap();
     // A client that does not know chunks gets none.
     write!(stream, "GET {path} HTTP/1.0\r\nHost: localhost\r\n\r\n").unwrap();
@@ -133,7 +133,7 @@ fn get(address: SocketAddr, path: &str) -> String {
 #[test]
 fn the_admin_port_gives_the_latest_passes_a_line_each_of_one_plugin_if_asked() {
     let host = served(&json!({}));
-    let expected = host.passes().latest(None).count();
+    let expected = host.passes().latest().count();
     let (_runtime, address) = admin_port(host);
     let get = |path| get(address, path);
     let all = get("/recording");
@@ -148,7 +148,7 @@ fn the_admin_port_gives_the_latest_passes_a_line_each_of_one_plugin_if_asked() {
 #[test]
 fn a_job_of_which_nothing_was_to_write_is_in_the_recording_as_its_pass_would_run_now() {
     let host = last_of(2, &json!({}), "1h");
-    assert_eq!((host.stores().jobs().len(), host.passes().latest(None).count()), (1, 0));
+    assert_eq!((host.stores().jobs().len(), host.passes().latest().count()), (1, 0));
     let expected = host.rehearse(&host.stores().jobs()[0]).now_or_never().flatten().unwrap().pass;
     let (_runtime, address) = admin_port(host);
     let get = |path| get(address, path);

@@ -1,7 +1,7 @@
 //! Access to the admin port: the API server authenticates bearer tokens (TokenReview) and authorizes their users
 //! (SubjectAccessReview), as for the ports of Kubernetes' own components.
 
-use super::tls::Tls;
+use super::{connections::Peer, tls::Tls};
 use axum::{
     http::{
         HeaderMap, HeaderValue, StatusCode,
@@ -17,7 +17,7 @@ use k8s_openapi::api::{
 use kube::{Api, Client, api::PostParams};
 use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
-use std::{collections::BTreeMap, time::Duration};
+use std::{collections::BTreeMap, net::IpAddr, time::Duration};
 use tokio::{
     sync::Semaphore,
     time::{Instant, timeout},
@@ -69,6 +69,31 @@ pub(super) enum Right {
     Jobs { verb: &'static str, group: String, plural: String, namespace: Option<String>, name: Option<String> },
 }
 
+/// A user that the API server has named, for what each user has a share of. The service accounts of a namespace are one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct User([u8; 32]);
+
+impl User {
+    fn named(name: &str) -> Self {
+        let of_namespace = name.rsplit_once(':').filter(|_| name.starts_with(SERVICE_ACCOUNTS));
+        Self(Sha256::digest(of_namespace.map_or(name, |(namespace, _)| namespace)).into())
+    }
+}
+
+/// Who reads: the user, or the address that he comes from where no user is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Reader {
+    User(User),
+    Address(Option<IpAddr>),
+}
+
+impl Reader {
+    /// Returns who makes a request: this user, if one is known, from this address, if it came by a connection.
+    pub(super) fn of(user: Option<User>, peer: Option<Peer>) -> Self {
+        user.map_or_else(|| Self::Address(peer.map(|Peer(address)| address)), Self::User)
+    }
+}
+
 /// Why a request is denied.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Denied {
@@ -106,15 +131,17 @@ impl IntoResponse for Denied {
 }
 
 impl Access {
-    /// Returns without an error if the request is authorized.
+    /// Returns who is authorized, if that is known.
     ///
     /// # Errors
     /// The reason for the denial.
-    pub(super) async fn check(&self, headers: &HeaderMap, right: &Right) -> Result<(), Denied> {
+    pub(super) async fn check(&self, headers: &HeaderMap, right: &Right) -> Result<Option<User>, Denied> {
         right.has_names()?;
         match self {
-            Self::Loopback => Ok(()),
-            Self::Reviewed(reviewer, _) => reviewer.check(token(headers).ok_or(Denied::Unauthenticated)?, right).await,
+            Self::Loopback => Ok(None),
+            Self::Reviewed(reviewer, _) => {
+                reviewer.check(token(headers).ok_or(Denied::Unauthenticated)?, right).await.map(Some)
+            }
         }
     }
 }
@@ -153,7 +180,7 @@ struct Rates {
     /// Only of tokens and users that have used some lately.
     each: BTreeMap<[u8; 32], Left>,
     /// Whose token each is that the API server has accepted lately.
-    accepted: Cached<[u8; 32]>,
+    accepted: Cached<User>,
 }
 
 impl Rates {
@@ -164,9 +191,7 @@ impl Rates {
 
     /// Records that the API server accepts this token, of a user with this name.
     fn accept(&mut self, token: [u8; 32], name: &str) {
-        let of_namespace = name.rsplit_once(':').filter(|_| name.starts_with(SERVICE_ACCOUNTS));
-        let user = of_namespace.map_or(name, |(namespace, _)| namespace);
-        self.accepted.remember(token, Sha256::digest(user).into(), ACCEPTED_FOR);
+        self.accepted.remember(token, User::named(name), ACCEPTED_FOR);
     }
 
     /// Takes one review of this token, if there is one left. Returns whether the API server has accepted the token lately.
@@ -176,7 +201,7 @@ impl Rates {
             self.each.retain(|_, left| left.at(now, OF_ONE) < OF_ONE.burst);
         }
         let user = self.accepted.known(&token);
-        let whose = user.unwrap_or(token);
+        let whose = user.map_or(token, |User(user)| user);
         let own = self.each.get(&whose).map_or(OF_ONE.burst, |left| left.at(now, OF_ONE));
         let of_strangers = self.strangers.at(now, OF_STRANGERS);
         if own < 1.0 || user.is_none() && of_strangers < 1.0 {
@@ -198,7 +223,7 @@ pub struct Reviewer {
     known: Semaphore,
     strangers: Semaphore,
     rates: Mutex<Rates>,
-    verdicts: Mutex<Cached<Result<(), Denied>>>,
+    verdicts: Mutex<Cached<Result<User, Denied>>>,
     /// The user of each token; `None` where the API server accepts none.
     users: Mutex<Cached<Option<UserInfo>>>,
 }
@@ -236,7 +261,7 @@ impl Reviewer {
         Self { client, known, strangers, rates, verdicts: Mutex::default(), users: Mutex::default() }
     }
 
-    async fn check(&self, token: &str, right: &Right) -> Result<(), Denied> {
+    async fn check(&self, token: &str, right: &Right) -> Result<User, Denied> {
         // Tokens are secrets: cache only their hashes.
         let key = Sha256::new().chain_update(token).chain_update([0]).chain_update(format!("{right:?}")).finalize();
         if let Some(passes) = self.verdicts.lock().known(&key.into()) {
@@ -256,13 +281,17 @@ impl Reviewer {
         passes
     }
 
-    async fn review(&self, token: &str, right: &Right) -> Result<Result<(), Denied>, kube::Error> {
+    async fn review(&self, token: &str, right: &Right) -> Result<Result<User, Denied>, kube::Error> {
         let Some(user) = self.user(token).await? else { return Ok(Err(Denied::Unauthenticated)) };
         let name = user.username.clone().unwrap_or_default();
         let review = SubjectAccessReview { spec: right.asked_for(user), ..SubjectAccessReview::default() };
         let answer = Api::all(self.client.clone()).create(&PostParams::default(), &review).await?;
         let is_allowed = answer.status.is_some_and(|status| status.allowed);
-        Ok(if is_allowed { Ok(()) } else { Err(Denied::Forbidden { user: name, right: right.to_string() }) })
+        Ok(if is_allowed {
+            Ok(User::named(&name))
+        } else {
+            Err(Denied::Forbidden { user: name, right: right.to_string() })
+        })
     }
 
     /// Returns the user of the token, if the API server accepts it.

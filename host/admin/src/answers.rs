@@ -1,6 +1,10 @@
 //! The bounds of what readers are answered: for how many at once passes are made, how large an answer may be, and how many
 //! large ones wait until slow readers have taken them.
 
+use super::{
+    access::Reader,
+    seats::{NoSeat, Seat, Seats},
+};
 use axum::{
     body::Body,
     http::{
@@ -9,20 +13,18 @@ use axum::{
     },
     response::{IntoResponse, Response},
 };
+use fairness::{Rank, Share, Turn, Turns};
 use futures::stream;
 use jiff::Timestamp;
 use serde::Serialize;
 use std::{convert::Infallible, io, sync::Arc, time::Duration};
-use tokio::{
-    sync::{Semaphore, SemaphorePermit},
-    time::timeout,
-};
+use tokio::time::timeout;
 
 /// The maximum size of an answer in bytes. A pass over a job of ten thousand pods has about a third of it.
 pub(super) const LARGEST: usize = 32 << 20;
 
 /// The maximum number of passes that are made at once for readers of single jobs: one over a job of ten thousand pods is
-/// seconds of work, and who may read one job can ask for it again and again.
+/// seconds of work, and who may read one job can ask for it again and again. One of them leaves room for another reader.
 const MOST_REHEARSALS: usize = 2;
 
 /// How long a reader waits until a pass is made for him.
@@ -31,41 +33,62 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// An answer of more bytes than this is large.
 const LARGE: usize = 1 << 20;
 
-/// The maximum number of large answers that are held at once: each is held until its reader has taken it.
-const MOST_LARGE: usize = 2;
+/// The maximum number of large answers that are held at once, in total and of one reader: each is held until its reader has
+/// taken it.
+const MOST_LARGE: usize = 4;
+const MOST_LARGE_OF_ONE: usize = 1;
+
+/// The maximum number of recordings that are sent at once, in total and to one reader: each holds what it sends, and passes
+/// that were compressed together.
+const MOST_RECORDINGS: usize = 24;
+const MOST_RECORDINGS_OF_ONE: usize = 8;
 
 /// The places that readers share.
 pub(super) struct Places {
-    rehearsals: Semaphore,
-    large: Arc<Semaphore>,
+    rehearsals: Turns,
+    large: Arc<Seats<Reader>>,
+    recordings: Arc<Seats<Reader>>,
 }
 
 impl Default for Places {
     fn default() -> Self {
-        Self { rehearsals: Semaphore::new(MOST_REHEARSALS), large: Arc::new(Semaphore::new(MOST_LARGE)) }
+        let share = Share { alone: MOST_REHEARSALS, beside: MOST_REHEARSALS - 1 };
+        Self {
+            rehearsals: Turns::new(MOST_REHEARSALS, share),
+            large: Seats::new(MOST_LARGE, MOST_LARGE_OF_ONE),
+            recordings: Seats::new(MOST_RECORDINGS, MOST_RECORDINGS_OF_ONE),
+        }
     }
 }
 
 impl Places {
-    /// Waits until a pass can be made for one more reader. The place is taken until the permit is dropped.
+    /// Waits until a pass can be made for this reader; readers take turns. The place is taken until it is dropped.
     ///
     /// # Errors
     /// There is none for so long that the reader is told to ask later.
-    pub(super) async fn rehearsal(&self) -> Result<SemaphorePermit<'_>, Unanswered> {
-        let place = timeout(PATIENCE, self.rehearsals.acquire()).await;
-        place.ok().and_then(Result::ok).ok_or(Unanswered::Busy)
+    pub(super) async fn rehearsal(&self, reader: Reader) -> Result<Turn, Unanswered> {
+        let reader = format!("{reader:?}");
+        timeout(PATIENCE, self.rehearsals.wait(Rank::Rest, &reader)).await.map_err(|_| Unanswered::Busy)
     }
 
-    /// Returns the answer with this text of JSON.
+    /// Takes the place of one more recording for this reader.
     ///
     /// # Errors
-    /// It is large, and as many large ones as can be held wait for their readers.
-    pub(super) fn answer(&self, text: Vec<u8>) -> Result<Response, Unanswered> {
+    /// There is none for him.
+    pub(super) fn recording(&self, reader: Reader) -> Result<Seat<Reader>, Unanswered> {
+        Ok(self.recordings.take_free(reader)?)
+    }
+
+    /// Returns the answer with this text of JSON for this reader.
+    ///
+    /// # Errors
+    /// It is large, and as many large ones as can be held wait for their readers, or for him.
+    pub(super) fn answer(&self, text: Vec<u8>, reader: Reader) -> Result<Response, Unanswered> {
         let head = [(CONTENT_TYPE, "application/json")];
         if text.len() <= LARGE {
             return Ok((head, text).into_response());
         }
-        let place = Arc::clone(&self.large).try_acquire_owned().map_err(|_| Unanswered::Busy)?;
+        let place = self.large.take_free(reader)?;
         // The connection asks for the end, with which the place goes, once it has sent nearly all of the text.
         let body = stream::unfold((Some(text), place), |(text, place)| async move {
             text.map(|text| (Ok::<_, Infallible>(text), (None, place)))
@@ -80,6 +103,9 @@ pub(super) enum Unanswered {
     /// Others are answered.
     #[error("this host is busy with the answers to other readers; try again in {} s", PATIENCE.as_secs())]
     Busy,
+    /// The reader has as many answers under way as one may.
+    #[error("as many answers as one reader may have are on their way to you; take those, or try again in {} s", PATIENCE.as_secs())]
+    OneAfterAnother,
     /// Passes for readers have used up the fuel that they have.
     #[error(
         "passes for readers have used up the fuel that plugin {plugin} has for them, which no live job needs; \
@@ -102,6 +128,15 @@ pub(super) enum Unanswered {
     Broken(#[source] io::Error),
 }
 
+impl From<NoSeat> for Unanswered {
+    fn from(none: NoSeat) -> Self {
+        match none {
+            NoSeat::OfAll => Self::Busy,
+            NoSeat::OfOne => Self::OneAfterAnother,
+        }
+    }
+}
+
 impl Unanswered {
     /// Returns that a plugin is asked for no reader until this time.
     pub(super) fn throttled(plugin: &str, until: Timestamp, now: Timestamp) -> Self {
@@ -119,7 +154,7 @@ impl IntoResponse for Unanswered {
     fn into_response(self) -> Response {
         let text = self.to_string();
         let seconds = match self {
-            Self::Busy => PATIENCE.as_secs(),
+            Self::Busy | Self::OneAfterAnother => PATIENCE.as_secs(),
             Self::Throttled { seconds, .. } => seconds,
             Self::TooLarge { .. } => return (StatusCode::PAYLOAD_TOO_LARGE, text).into_response(),
             Self::Broken(_) => return (StatusCode::INTERNAL_SERVER_ERROR, text).into_response(),
@@ -175,35 +210,62 @@ mod tests {
         (response.status().as_u16(), after)
     }
 
+    fn reader(number: u8) -> Reader {
+        Reader::Address(Some([10, 0, 0, number].into()))
+    }
+
     #[tokio::test(start_paused = true)]
     async fn passes_are_made_for_a_limited_number_of_readers_at_once_and_one_more_waits_then_is_told_to_ask_later() {
         let places = Places::default();
-        let mut held = vec![];
-        for _ in 0..MOST_REHEARSALS {
-            held.push(places.rehearsal().now_or_never().expect("there is a place").unwrap());
-        }
-        let mut waits = Box::pin(places.rehearsal());
+        let wait = |number| Box::pin(places.rehearsal(reader(number)));
+        let mut held: Vec<_> = (0..2).map(|number| wait(number).now_or_never().expect("a place").unwrap()).collect();
+        let mut waits = wait(2);
         assert!((&mut waits).now_or_never().is_none());
         held.pop();
         held.push((&mut waits).now_or_never().expect("a place is free").unwrap());
-        let refused = places.rehearsal().await.unwrap_err();
+        let refused = wait(3).await.unwrap_err();
         assert_eq!(head(refused), (503, Some("10".to_owned())));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_reader_who_asks_for_many_passes_holds_up_no_other() {
+        let places = Places::default();
+        let wait = |number| Box::pin(places.rehearsal(reader(number)));
+        let held = wait(1).now_or_never().expect("there is a place");
+        let mut more: Vec<_> = (0..50).map(|_| wait(1)).collect();
+        let beside: Vec<_> = more.iter_mut().filter_map(FutureExt::now_or_never).collect();
+        assert_eq!(beside.len(), 1);
+        let mut other = wait(2);
+        assert!((&mut other).now_or_never().is_none());
+        drop(held);
+        assert!(other.now_or_never().is_some(), "the next place is not one more of the first reader's");
     }
 
     #[tokio::test]
     async fn a_large_answer_is_held_until_its_reader_has_it_and_small_ones_count_for_nothing() {
         let places = Places::default();
-        let large = || places.answer(vec![b' '; LARGE + 1]);
-        let mut held: Vec<_> = (0..MOST_LARGE).map(|_| large().unwrap()).collect();
-        assert_eq!(head(large().unwrap_err()), (503, Some("10".to_owned())));
-        assert!((0..100).all(|_| places.answer(b"{}".to_vec()).is_ok()));
-        let taken = held.pop().unwrap().into_body();
-        assert_eq!(to_bytes(taken, usize::MAX).await.unwrap().len(), LARGE + 1);
-        let next = large().unwrap();
-        assert!(large().is_err());
+        let large = |number| places.answer(vec![b' '; LARGE + 1], reader(number));
+        let held = large(1).unwrap();
+        let refused = large(1).unwrap_err();
+        assert!(refused.to_string().starts_with("as many answers as one reader may have"), "{refused}");
+        assert_eq!(head(refused), (503, Some("10".to_owned())));
+        let others: Vec<_> = (2..5).map(|number| large(number).unwrap()).collect();
+        assert!(large(5).unwrap_err().to_string().starts_with("this host is busy"));
+        assert!((0..100).all(|_| places.answer(b"{}".to_vec(), reader(1)).is_ok()));
+        assert_eq!(to_bytes(held.into_body(), usize::MAX).await.unwrap().len(), LARGE + 1);
+        let next = large(5).unwrap();
+        assert!(large(1).is_err());
         // One who goes before he has it gives his place back too.
-        drop(next);
-        assert!(large().is_ok());
+        drop((next, others));
+        assert!(large(1).is_ok());
+    }
+
+    #[test]
+    fn a_reader_of_many_recordings_leaves_some_for_others() {
+        let places = Places::default();
+        let taken: Vec<_> = (0..100).map_while(|_| places.recording(reader(1)).ok()).collect();
+        assert_eq!(taken.len(), MOST_RECORDINGS_OF_ONE);
+        assert!(places.recording(reader(2)).is_ok());
     }
 
     #[test]

@@ -1,18 +1,34 @@
 //! Connections to the admin port: limits on their number and duration, and TLS unless the address is loopback.
 
-use super::access::Access;
-use axum::Router;
-use hyper::server::conn::http1;
+use super::{
+    access::Access,
+    seats::{Seat, Seats},
+};
+use axum::{
+    Router,
+    body::{Body, Bytes},
+};
+use hyper::{
+    Request,
+    body::{Frame, Incoming, SizeHint},
+    server::conn::http1,
+    service::{Service, service_fn},
+};
 use hyper_util::{
     rt::{TokioIo, TokioTimer},
     service::TowerToHyperService,
 };
-use parking_lot::Mutex;
-use std::{collections::BTreeMap, net::IpAddr, sync::Arc, time::Duration};
+use std::{
+    convert::Infallible,
+    net::IpAddr,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+    time::Duration,
+};
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     net::{TcpListener, TcpStream},
-    sync::Notify,
     time::{sleep, timeout},
 };
 use tracing::{debug, warn};
@@ -26,17 +42,35 @@ const LIFE: Duration = Duration::from_secs(300);
 /// The maximum size of a request's head: a long token fits.
 const HEAD_BYTES: usize = 64 << 10;
 
-/// The maximum number of connections, in total and per address. If there are as many in total, a connection of the address
-/// with the most is closed for one of an address with fewer: neither one client nor many together block the kubelet's probes.
+/// The maximum number of connections, in total and of one address. The oldest of an address on which nothing is asked is
+/// closed for its next one; if there are as many in total, one of the address with the most for an address with fewer.
 const MOST: usize = 256;
 const MOST_OF_ONE: usize = 16;
+
+/// The same of connections beside these that answer probes alone. The kubelet has the address of its node, as all pods of the
+/// node's network and what comes through its ports: whatever these do, its probes are answered.
+const MOST_PROBES: usize = 64;
+const MOST_PROBES_OF_ONE: usize = 4;
 
 /// How long to wait after a failed accept (too many open files).
 const AGAIN: Duration = Duration::from_millis(100);
 
+/// The address of a request's client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Peer(pub(super) IpAddr);
+
+/// What is answered on a connection.
+#[derive(Clone)]
+pub(super) struct Routes {
+    /// Everything.
+    pub(super) all: Router,
+    /// Probes, and to anything else that the address has too many connections.
+    pub(super) probes: Router,
+}
+
 /// Accepts and serves connections for as long as the future is polled.
-pub(super) async fn serve(listener: &TcpListener, access: &Arc<Access>, routes: &Router) {
-    let open = Arc::new(Open::default());
+pub(super) async fn serve(listener: &TcpListener, access: &Arc<Access>, routes: &Routes) {
+    let open = Open::default();
     loop {
         let (stream, peer) = match listener.accept().await {
             Ok(accepted) => accepted,
@@ -46,77 +80,120 @@ pub(super) async fn serve(listener: &TcpListener, access: &Arc<Access>, routes: 
                 continue;
             }
         };
-        let Some(permit) = Open::admit(&open, peer.ip()) else { continue };
+        let Some(admitted) = open.admit(peer.ip()) else { continue };
         let (access, routes) = (Arc::clone(access), routes.clone());
         tokio::spawn(async move {
+            let (seat, routes) = match admitted {
+                Admitted::ToAll(seat) => (seat, routes.all),
+                Admitted::ToProbes(seat) => (seat, routes.probes),
+            };
+            let revoked = seat.revoked();
             tokio::select! {
-                ended = timeout(LIFE, answer(stream, &access, routes)) => if ended.is_err() {
+                ended = timeout(LIFE, answer(stream, &access, routes, seat)) => if ended.is_err() {
                     debug!(%peer, "a connection to the admin port took too long");
                 },
-                () = permit.revoked.notified() => debug!(%peer, "a connection to the admin port gave its place to another"),
+                () = revoked => debug!(%peer, "a connection to the admin port gave its place to another"),
             }
         });
     }
 }
 
-async fn answer(stream: TcpStream, access: &Access, routes: Router) {
+async fn answer(stream: TcpStream, access: &Access, routes: Router, seat: Seat<IpAddr>) {
     match access {
-        Access::Loopback => http(stream, routes).await,
+        Access::Loopback => http(stream, routes, seat).await,
         Access::Reviewed(_, tls) => match timeout(HEAD, tls.acceptor().accept(stream)).await {
-            Ok(Ok(stream)) => http(stream, routes).await,
+            Ok(Ok(stream)) => http(stream, routes, seat).await,
             Ok(Err(error)) => debug!(%error, "the TLS handshake failed"),
             Err(_) => debug!("the TLS handshake took too long"),
         },
     }
 }
 
-async fn http(stream: impl AsyncRead + AsyncWrite + Unpin, routes: Router) {
+async fn http(stream: impl AsyncRead + AsyncWrite + Unpin, routes: Router, seat: Seat<IpAddr>) {
+    let (seat, routes) = (Arc::new(seat), TowerToHyperService::new(routes));
+    let answered = service_fn(move |mut request: Request<Incoming>| {
+        let in_use = InUse::of(&seat);
+        request.extensions_mut().insert(Peer(*seat.holder()));
+        let answered = routes.call(request);
+        async move { Ok::<_, Infallible>(answered.await?.map(|body| Answer { body, _in_use: in_use })) }
+    });
     let mut server = http1::Builder::new();
     server.timer(TokioTimer::new()).header_read_timeout(HEAD).max_buf_size(HEAD_BYTES);
-    if let Err(error) = server.serve_connection(TokioIo::new(stream), TowerToHyperService::new(routes)).await {
+    if let Err(error) = server.serve_connection(TokioIo::new(stream), answered).await {
         debug!(%error, "a connection to the admin port ended early");
     }
 }
 
-/// The open connections of each address, the oldest first.
-#[derive(Default)]
-struct Open(Mutex<BTreeMap<IpAddr, Vec<Arc<Notify>>>>);
-
-/// The permit of one open connection; released when dropped.
-struct ConnectionPermit {
-    open: Arc<Open>,
-    address: IpAddr,
-    /// Notified when the connection has to end, since another one has its place.
-    revoked: Arc<Notify>,
+/// The body of an answer. Its connection is in use until it is dropped.
+struct Answer {
+    body: Body,
+    _in_use: InUse,
 }
 
-impl Open {
-    fn admit(open: &Arc<Self>, address: IpAddr) -> Option<ConnectionPermit> {
-        let mut by_address = open.0.lock();
-        let of_one = by_address.get(&address).map_or(0, Vec::len);
-        if of_one >= MOST_OF_ONE {
-            return None;
-        }
-        if by_address.values().map(Vec::len).sum::<usize>() >= MOST {
-            let most = by_address.values_mut().max_by_key(|of_address| of_address.len());
-            most.filter(|most| most.len() > of_one)?.remove(0).notify_one();
-            by_address.retain(|_, of_address| !of_address.is_empty());
-        }
-        let revoked = Arc::new(Notify::new());
-        by_address.entry(address).or_default().push(Arc::clone(&revoked));
-        Some(ConnectionPermit { open: Arc::clone(open), address, revoked })
+impl hyper::body::Body for Answer {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Self::Data>, Self::Error>>> {
+        Pin::new(&mut self.body).poll_frame(context)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
     }
 }
 
-impl Drop for ConnectionPermit {
+/// A connection on which something is asked; it is idle again when this is dropped.
+struct InUse(Arc<Seat<IpAddr>>);
+
+impl InUse {
+    fn of(seat: &Arc<Seat<IpAddr>>) -> Self {
+        seat.set_in_use(true);
+        Self(Arc::clone(seat))
+    }
+}
+
+impl Drop for InUse {
     fn drop(&mut self) {
-        let mut by_address = self.open.0.lock();
-        if let Some(of_address) = by_address.get_mut(&self.address) {
-            of_address.retain(|other| !Arc::ptr_eq(other, &self.revoked));
-            if of_address.is_empty() {
-                by_address.remove(&self.address);
-            }
-        }
+        self.0.set_in_use(false);
+    }
+}
+
+/// The places of open connections, by address.
+struct Open {
+    all: Arc<Seats<IpAddr>>,
+    probes: Arc<Seats<IpAddr>>,
+}
+
+/// The place of an open connection, by what it may ask for.
+enum Admitted {
+    ToAll(Seat<IpAddr>),
+    ToProbes(Seat<IpAddr>),
+}
+
+impl Default for Open {
+    fn default() -> Self {
+        let (all, probes) = (Seats::new(MOST, MOST_OF_ONE), Seats::new(MOST_PROBES, MOST_PROBES_OF_ONE));
+        Self { all, probes }
+    }
+}
+
+impl Open {
+    fn admit(&self, address: IpAddr) -> Option<Admitted> {
+        let admitted = match self.all.take(address) {
+            Ok(seat) => Admitted::ToAll(seat),
+            Err(_) => Admitted::ToProbes(self.probes.take(address).ok()?),
+        };
+        let (Admitted::ToAll(seat) | Admitted::ToProbes(seat)) = &admitted;
+        seat.set_in_use(false);
+        Some(admitted)
     }
 }
 
@@ -126,12 +203,16 @@ mod tests {
     use futures::FutureExt;
     use tokio::{io::AsyncWriteExt, time::Instant};
 
+    fn seat() -> Seat<IpAddr> {
+        Seats::new(1, 1).take(address(0)).unwrap()
+    }
+
     /// Serves what a client sends that keeps its connection; returns after how long the connection was closed.
     async fn closed_after(sent: &[u8]) -> Duration {
         let (mut client, server) = tokio::io::duplex(1 << 20);
         client.write_all(sent).await.unwrap();
         let began = Instant::now();
-        timeout(LIFE, http(server, Router::new())).await.expect("the connection is closed");
+        timeout(LIFE, http(server, Router::new(), seat())).await.expect("the connection is closed");
         began.elapsed()
     }
 
@@ -148,42 +229,52 @@ mod tests {
         assert_eq!(closed_after(head.as_bytes()).await, Duration::ZERO);
     }
 
+    fn address(number: usize) -> IpAddr {
+        IpAddr::from(u32::try_from(number).unwrap().to_be_bytes())
+    }
+
+    fn is_revoked(admitted: &Admitted) -> bool {
+        let (Admitted::ToAll(seat) | Admitted::ToProbes(seat)) = admitted;
+        seat.revoked().now_or_never().is_some()
+    }
+
     #[test]
-    fn one_address_cannot_take_the_places_of_all() {
-        let open = Arc::new(Open::default());
-        let (greedy, probe) = (IpAddr::from([10, 0, 0, 1]), IpAddr::from([10, 0, 0, 2]));
-        let taken: Vec<_> = (0..100).filter_map(|_| Open::admit(&open, greedy)).collect();
-        assert_eq!(taken.len(), MOST_OF_ONE);
-        assert!(Open::admit(&open, probe).is_some());
-        drop(taken);
-        assert!(open.0.lock().is_empty());
+    fn one_address_with_idle_connections_has_a_place_for_the_next_and_takes_none_of_others() {
+        let open = Open::default();
+        let other = open.admit(address(2)).unwrap();
+        let mut taken: Vec<_> = (0..MOST_OF_ONE).map(|_| open.admit(address(1)).unwrap()).collect();
+        let probe = open.admit(address(1)).unwrap();
+        assert!(matches!(probe, Admitted::ToAll(_)));
+        assert!(is_revoked(&taken.remove(0)), "the oldest gave its place");
+        assert!(!taken.iter().chain([&other, &probe]).any(is_revoked));
     }
 
-    fn address(number: u32) -> IpAddr {
-        IpAddr::from(number.to_be_bytes())
-    }
-
-    #[tokio::test]
-    async fn a_probe_gets_a_place_whoever_has_taken_all() {
-        for greedy in [MOST / MOST_OF_ONE, MOST] {
-            let open = Arc::new(Open::default());
-            let addresses = (0..MOST).map(|number| address(u32::try_from(number % greedy).unwrap()));
-            let taken: Vec<_> = addresses.map(|address| Open::admit(&open, address).unwrap()).collect();
-            let probe = Open::admit(&open, address(u32::MAX)).unwrap();
-            assert_eq!(open.0.lock().values().map(Vec::len).sum::<usize>(), MOST);
-            let revoked = taken.iter().filter(|permit| permit.revoked.notified().now_or_never().is_some());
-            assert_eq!(revoked.count(), 1, "one of {greedy} addresses gave a place");
-            assert!(probe.revoked.notified().now_or_never().is_none());
-            drop((taken, probe));
-            assert!(open.0.lock().is_empty());
+    #[test]
+    fn an_address_that_uses_all_of_its_connections_has_its_probes_answered() {
+        let open = Open::default();
+        let taken: Vec<_> = (0..MOST_OF_ONE).map(|_| open.admit(address(1)).unwrap()).collect();
+        for admitted in &taken {
+            let Admitted::ToAll(seat) = admitted else { panic!("there was a place") };
+            seat.set_in_use(true);
         }
+        // More than there are places for probes: idle ones go first.
+        let probes: Vec<_> = (0..2 * MOST_PROBES_OF_ONE).map(|_| open.admit(address(1)).unwrap()).collect();
+        assert!(probes.iter().all(|probe| matches!(probe, Admitted::ToProbes(_))));
+        assert_eq!(probes.iter().filter(|probe| is_revoked(probe)).count(), MOST_PROBES_OF_ONE);
+        assert!(!taken.iter().any(is_revoked), "what is in use goes on");
+        drop(taken);
+        assert!(matches!(open.admit(address(1)), Some(Admitted::ToAll(_))));
     }
 
-    // Else two clients that connect again and again would close each other's connections.
     #[test]
-    fn an_address_takes_no_place_of_one_that_has_as_few() {
-        let open = Arc::new(Open::default());
-        let taken: Vec<_> = (0..1000).filter_map(|number| Open::admit(&open, address(number % 256))).collect();
-        assert_eq!(taken.len(), MOST);
+    fn a_probe_gets_a_place_whoever_has_taken_all() {
+        for greedy in [MOST / MOST_OF_ONE, MOST] {
+            let open = Open::default();
+            let taken: Vec<_> = (0..MOST).map(|number| open.admit(address(number % greedy)).unwrap()).collect();
+            let probe = open.admit(address(MOST)).unwrap();
+            assert!(matches!(probe, Admitted::ToAll(_)) && !is_revoked(&probe));
+            assert_eq!(open.all.count(), MOST);
+            assert_eq!(taken.iter().filter(|admitted| is_revoked(admitted)).count(), 1, "one of {greedy} gave a place");
+        }
     }
 }

@@ -11,28 +11,30 @@ pub mod metrics;
 mod page;
 mod recording;
 mod redact;
+mod seats;
 pub mod telemetry;
 mod tls;
 
 pub use access::{Access, Reviewer};
 pub use tls::{Tls, TlsError};
 
-use access::{Denied, Right};
+use access::{Denied, Reader, Right, User};
 use answers::{LARGEST, Places, Unanswered};
 use axum::{
-    Router,
+    Extension, Router,
     body::Body,
     extract::{Path, Query, Request, State},
-    http::{HeaderMap, StatusCode, header::CONTENT_TYPE},
+    http::{
+        HeaderMap, StatusCode,
+        header::{CONNECTION, CONTENT_TYPE},
+    },
     middleware::{self, Next},
     response::{IntoResponse, Response},
     routing::get,
 };
+use connections::{Peer, Routes};
 use decide::plan::{Answer, Fault, JobKind};
-use futures::{
-    StreamExt,
-    future::{BoxFuture, join_all},
-};
+use futures::future::{BoxFuture, join_all};
 use redact::Environment;
 use serde::Deserialize;
 use std::{
@@ -72,7 +74,8 @@ pub fn serve(
     access: Access,
 ) -> BoxFuture<'static, ()> {
     let (access, restarts) = (Arc::new(access), Arc::clone(context.restarts()));
-    let served = Arc::new((listener, Arc::clone(&access), routes(context, requests, access)));
+    let routes = Routes { probes: probes(Arc::clone(&context)), all: routes(context, requests, Arc::clone(&access)) };
+    let served = Arc::new((listener, access, routes));
     Box::pin(async move {
         let _accepts = supervise("admin", &restarts, move || {
             let served = Arc::clone(&served);
@@ -102,6 +105,17 @@ pub fn routes(context: Arc<Context>, requests: Requests, access: Arc<Access>) ->
         .with_state(admin)
 }
 
+/// Returns what is answered on a connection of an address that has too many.
+fn probes(context: Arc<Context>) -> Router {
+    let too_many =
+        "this address has too many connections to this host; only probes are answered, close some of the others";
+    let refused = (StatusCode::SERVICE_UNAVAILABLE, [(CONNECTION, "close")], too_many);
+    Router::new()
+        .route("/healthz", get(|| async { "ok" }))
+        .route("/readyz", get(move || async move { ready(&context) }))
+        .fallback(move || async move { refused })
+}
+
 /// Refuses a request that another page of the browser may have made.
 async fn own_name(State(admin): State<Admin>, request: Request, next: Next) -> Response {
     match page::begin(&admin, request.headers()) {
@@ -111,7 +125,11 @@ async fn own_name(State(admin): State<Admin>, request: Request, next: Next) -> R
 }
 
 async fn readyz(State(admin): State<Admin>) -> Response {
-    if admin.context.is_ready() {
+    ready(&admin.context)
+}
+
+fn ready(context: &Context) -> Response {
+    if context.is_ready() {
         return "ok".into_response();
     }
     (StatusCode::SERVICE_UNAVAILABLE, "not every watch has listed yet").into_response()
@@ -133,29 +151,46 @@ struct Jobs {
 }
 
 /// Returns the paths of all jobs whose kinds the reader may list.
-async fn jobs(State(admin): State<Admin>, headers: HeaderMap, Query(of): Query<Jobs>) -> Result<Response, Denied> {
+async fn jobs(
+    State(admin): State<Admin>,
+    peer: Option<Extension<Peer>>,
+    headers: HeaderMap,
+    Query(of): Query<Jobs>,
+) -> Result<Response, Denied> {
     let layout = admin.context.stores().layout();
-    let listed = may_list(&admin, &headers, of.namespace.as_deref()).await?;
-    let wanted =
-        |key: &&JobKey| listed.contains(&key.kind) && of.namespace.as_ref().is_none_or(|only| *only == key.namespace);
+    let (listed, user) = may_list(&admin, &headers, of.namespace.as_deref()).await?;
     let keys = admin.context.stores().jobs();
-    let paths: Vec<_> = keys.iter().filter(wanted).filter_map(|key| path(&layout, &keys, key)).collect();
-    let text = answers::text(&BTreeMap::from([("jobs", paths)]), LARGEST);
+    let write = move || {
+        let is_in = |key: &JobKey| of.namespace.as_ref().is_none_or(|only| *only == key.namespace);
+        let wanted = |key: &&JobKey| listed.contains(&key.kind) && is_in(key);
+        let paths: Vec<_> = keys.iter().filter(wanted).filter_map(|key| path(&layout, &keys, key)).collect();
+        answers::text(&BTreeMap::from([("jobs", paths)]), LARGEST)
+    };
+    let text = admin.context.plugins().run_beside(write).await;
     let text = text.map_err(|error| Unanswered::without_text(error, FEWER_JOBS));
-    Ok(text.and_then(|text| admin.places.answer(text)).into_response())
+    Ok(text.and_then(|text| admin.places.answer(text, reader(user, peer))).into_response())
 }
 
-/// Returns the kinds of which the reader may list the jobs in this namespace, or in all.
+/// Returns who makes a request.
+fn reader(user: Option<User>, peer: Option<Extension<Peer>>) -> Reader {
+    Reader::of(user, peer.map(|Extension(peer)| peer))
+}
+
+/// Returns the kinds of which the reader may list the jobs in this namespace, or in all, and who he is, if that is known.
 ///
 /// # Errors
 /// The reason why he may list none; that the API server does not answer, since jobs of a kind must not seem to be gone.
-async fn may_list(admin: &Admin, headers: &HeaderMap, namespace: Option<&str>) -> Result<BTreeSet<GroupKind>, Denied> {
+async fn may_list(
+    admin: &Admin,
+    headers: &HeaderMap,
+    namespace: Option<&str>,
+) -> Result<(BTreeSet<GroupKind>, Option<User>), Denied> {
     let layout = admin.context.stores().layout();
     let mut checks = layout.kinds().iter().map(|(kind, served)| async move {
         let right = Right::jobs("list", &served.kind, namespace, None);
-        admin.access.check(headers, &right).await.map(|()| kind.clone())
+        admin.access.check(headers, &right).await.map(|user| (kind.clone(), user))
     });
-    let (mut kinds, mut denied) = (BTreeSet::new(), None);
+    let (mut kinds, mut user, mut denied) = (BTreeSet::new(), None, None);
     // With the first, it is known whose token this is.
     let mut checked: Vec<_> = match checks.next() {
         Some(first) => vec![first.await],
@@ -164,18 +199,22 @@ async fn may_list(admin: &Admin, headers: &HeaderMap, namespace: Option<&str>) -
     checked.extend(join_all(checks).await);
     for checked in checked {
         match checked {
-            Ok(kind) => drop(kinds.insert(kind)),
+            Ok((kind, reads)) => {
+                kinds.insert(kind);
+                user = reads;
+            }
             Err(error @ Denied::Forbidden { .. }) => denied = denied.or(Some(error)),
             Err(error) => return Err(error),
         }
     }
-    denied.filter(|_| kinds.is_empty()).map_or(Ok(kinds), Err)
+    denied.filter(|_| kinds.is_empty()).map_or(Ok((kinds, user)), Err)
 }
 
 /// Returns the pass over a job as it would run now, if the reader may get the job. The resource is a plural, or a plural
 /// with its group (`tales.example.com`).
 async fn job(
     State(admin): State<Admin>,
+    peer: Option<Extension<Peer>>,
     headers: HeaderMap,
     Path((resource, namespace, name)): Path<(String, String, String)>,
     Query(environment): Query<Environment>,
@@ -192,12 +231,16 @@ async fn job(
     let (mut denied, mut may_read) = (None, false);
     for (kind, served) in found {
         let right = Right::jobs("get", &served.kind, Some(&namespace), Some(&name));
-        if let Err(error) = admin.access.check(&headers, &right).await {
-            denied = Some(error);
-            continue;
-        }
+        let user = match admin.access.check(&headers, &right).await {
+            Ok(user) => user,
+            Err(error) => {
+                denied = Some(error);
+                continue;
+            }
+        };
         may_read = true;
-        if let Some(answer) = pass(&admin, &JobKey::new(kind, &namespace, &name), environment).await.transpose() {
+        let (key, reader) = (JobKey::new(kind, &namespace, &name), reader(user, peer));
+        if let Some(answer) = pass(&admin, reader, &key, environment).await.transpose() {
             return Ok(answer.into_response());
         }
     }
@@ -207,19 +250,24 @@ async fn job(
     }
 }
 
-/// Returns the answer with the pass over this job; `None` if the job cannot be observed.
+/// Returns the answer for this reader with the pass over this job; `None` if the job cannot be observed.
 ///
 /// # Errors
 /// Why there is no answer now, or none at all.
-async fn pass(admin: &Admin, key: &JobKey, environment: Environment) -> Result<Option<Response>, Unanswered> {
-    let _place = admin.places.rehearsal().await?;
+async fn pass(
+    admin: &Admin,
+    reader: Reader,
+    key: &JobKey,
+    environment: Environment,
+) -> Result<Option<Response>, Unanswered> {
+    let _place = admin.places.rehearsal(reader).await?;
     let Some(rehearsal) = admin.context.rehearse(key).await else { return Ok(None) };
     if let Answer::Faulted(Fault::Throttled { plugin, until, .. }) = &rehearsal.pass.answer {
         return Err(Unanswered::throttled(plugin, *until, admin.context.clock().now()));
     }
-    let text = environment.line(rehearsal.pass, LARGEST);
+    let text = admin.context.plugins().run_beside(move || environment.line(rehearsal.pass, LARGEST)).await;
     let text = text.map_err(|error| Unanswered::without_text(error, LESS_OF_A_JOB))?;
-    admin.places.answer(text).map(Some)
+    admin.places.answer(text, reader).map(Some)
 }
 
 /// The query of `/recording`.
@@ -232,13 +280,18 @@ struct Which {
 /// Streams passes, one JSON line each, and makes them while it sends.
 async fn recording(
     State(admin): State<Admin>,
+    peer: Option<Extension<Peer>>,
     headers: HeaderMap,
     Query(which): Query<Which>,
     Query(environment): Query<Environment>,
 ) -> Result<Response, Denied> {
-    admin.access.check(&headers, &Right::Path("/recording")).await?;
-    let passes = recording::passes(Arc::clone(&admin.context), which.plugin);
-    let lines = recording::within(MOST_BYTES, passes.map(move |pass| environment.line(pass, LARGEST)));
+    let user = admin.access.check(&headers, &Right::Path("/recording")).await?;
+    let place = match admin.places.recording(reader(user, peer)) {
+        Ok(place) => place,
+        Err(unanswered) => return Ok(unanswered.into_response()),
+    };
+    let lines = recording::lines(Arc::clone(&admin.context), which.plugin, environment, place);
+    let lines = recording::within(MOST_BYTES, lines);
     Ok(([(CONTENT_TYPE, "application/jsonl")], Body::from_stream(lines)).into_response())
 }
 

@@ -311,7 +311,7 @@ impl Shown {
         for job in &self.jobs {
             let Some(key) = self.key(job) else { continue };
             out::line(format_args!("\n{} {}", job["kind"].as_str().unwrap_or_default(), key.name));
-            let last = self.host.passes().latest(None).filter(|pass| key_of(&pass.snapshot) == key);
+            let last = self.host.passes().latest().filter(|pass| key_of(&pass.snapshot) == key);
             for request in last.last().iter().flat_map(|pass| plan_of(&pass.answer)) {
                 out::line(&request);
             }

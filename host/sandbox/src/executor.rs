@@ -1,9 +1,9 @@
 //! Where plugin calls run: the only difference between production and reproducible runs.
 
-use super::{compile::SLOTS, trace};
+use super::{beside::Beside, compile::SLOTS, trace};
 use fairness::{Rank, Turns};
 use parking_lot::Mutex;
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, io, sync::Arc};
 use tokio::sync::Semaphore;
 
 /// Where plugin calls run.
@@ -34,10 +34,10 @@ pub(super) enum Runner {
         permits: Arc<Semaphore>,
         all: usize,
         shares: Shares,
-        beside: Arc<Semaphore>,
+        beside: Beside,
     },
     /// For calls that no live job waits for.
-    Beside(Arc<Semaphore>),
+    Beside(Beside),
 }
 
 /// The permits that one plugin may hold at once, so that a plugin that loops leaves permits for others. The namespaces
@@ -49,23 +49,35 @@ pub(super) struct Share(Turns);
 type Shares = Arc<Mutex<BTreeMap<String, (usize, Share)>>>;
 
 impl Runner {
-    pub(super) fn new(executor: Executor) -> Self {
-        match executor {
+    /// Returns a runner for this executor.
+    ///
+    /// # Errors
+    /// The system has no resources for a thread.
+    pub(super) fn new(executor: Executor) -> io::Result<Self> {
+        Ok(match executor {
             Executor::Inline => Self::Inline,
             Executor::Blocking { at_once } => {
                 let all = at_once.clamp(1, SLOTS - 1);
-                let (permits, beside) = (Arc::new(Semaphore::new(all)), Arc::new(Semaphore::new(1)));
+                let (permits, beside) = (Arc::new(Semaphore::new(all)), Beside::start()?);
                 Self::Blocking { permits, all, shares: Shares::default(), beside }
             }
-        }
+        })
     }
 
-    /// Returns the runner of calls that no live job waits for. It runs one call at a time and takes no permit of a
-    /// plugin's share.
+    /// Returns the runner of work that no live job waits for. It does one piece at a time, on a thread of lower priority, and
+    /// takes no permit of a plugin's share.
     pub(super) fn beside(&self) -> Self {
         match self {
             Self::Inline => Self::Inline,
-            Self::Blocking { beside, .. } | Self::Beside(beside) => Self::Beside(Arc::clone(beside)),
+            Self::Blocking { beside, .. } | Self::Beside(beside) => Self::Beside(beside.clone()),
+        }
+    }
+
+    /// Begins work that nobody waits for, where work runs that no live job waits for.
+    pub(super) fn begin_beside(&self, work: impl FnOnce() + Send + 'static) {
+        match self {
+            Self::Inline => work(),
+            Self::Blocking { beside, .. } | Self::Beside(beside) => beside.begin(work),
         }
     }
 
@@ -92,12 +104,13 @@ impl Runner {
         namespace: &str,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> T {
-        let (own, permits) = match self {
+        let permits = match self {
             Self::Inline => return work(),
-            // A call waits for a permit of its plugin's share before it waits for one of all permits.
-            Self::Blocking { permits, .. } => (Some(share.0.wait(Rank::Rest, namespace).await), permits),
-            Self::Beside(permits) => (None, permits),
+            Self::Blocking { permits, .. } => permits,
+            Self::Beside(beside) => return beside.run(work).await,
         };
+        // A call waits for a permit of its plugin's share before it waits for one of all permits.
+        let own = share.0.wait(Rank::Rest, namespace).await;
         let permit = Arc::clone(permits).acquire_owned().await;
         let span = trace::current();
         let work = move || {
@@ -130,7 +143,7 @@ mod tests {
     #[test]
     fn a_plugin_that_holds_all_of_its_permits_leaves_one_for_others() {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).build().unwrap();
-        let runner = Runner::new(Executor::Blocking { at_once: 3 });
+        let runner = Runner::new(Executor::Blocking { at_once: 3 }).unwrap();
         let (greedy, modest) = (runner.share("greedy", None), runner.share("modest", None));
         let (started, starts) = mpsc::channel();
         let (end, ends) = mpsc::channel::<()>();
@@ -158,7 +171,7 @@ mod tests {
     // Issue 11, finding 8: calls of one namespace that take seconds.
     #[test]
     fn a_call_for_another_namespace_waits_for_one_call_and_not_for_all_that_were_there_before() {
-        let share = Runner::new(Executor::Blocking { at_once: 4 }).share("p", None);
+        let share = Runner::new(Executor::Blocking { at_once: 4 }).unwrap().share("p", None);
         let wait = |namespace| Box::pin(share.0.wait(Rank::Rest, namespace));
         let mut held: Vec<_> = (0..3).map(|_| wait("greedy").now_or_never().unwrap()).collect();
         let mut waiting = [wait("greedy"), wait("greedy")];
@@ -171,14 +184,14 @@ mod tests {
 
     #[test]
     fn a_share_has_at_least_one_permit_and_at_most_all() {
-        let permits = |at_once, own| free(&Runner::new(Executor::Blocking { at_once }).share("p", own));
+        let permits = |at_once, own| free(&Runner::new(Executor::Blocking { at_once }).unwrap().share("p", own));
         assert_eq!([permits(1, None), permits(8, None), permits(8, Some(0)), permits(8, Some(99))], [1, 7, 1, 8]);
     }
 
     #[test]
     fn a_call_that_no_live_job_waits_for_takes_no_permit_of_a_share() {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).build().unwrap();
-        let runner = Runner::new(Executor::Blocking { at_once: 1 });
+        let runner = Runner::new(Executor::Blocking { at_once: 1 }).unwrap();
         let share = runner.share("p", None);
         let (end, ends) = mpsc::channel::<()>();
         let (beside, own) = (runner.beside(), share.clone());
@@ -190,7 +203,7 @@ mod tests {
 
     #[test]
     fn all_digests_of_a_plugin_have_one_share() {
-        let runner = Runner::new(Executor::Blocking { at_once: 8 });
+        let runner = Runner::new(Executor::Blocking { at_once: 8 }).unwrap();
         let held = runner.share("p", None).0.wait(Rank::Rest, "a").now_or_never().unwrap();
         assert_eq!((free(&runner.share("p", None)), free(&runner.share("other", None))), (6, 7));
         drop(held);

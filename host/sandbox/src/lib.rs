@@ -3,10 +3,12 @@
 //! The reconcile loop uses only [`Plugins`]. `gate` checks the complexity of components, `compile` compiles them,
 //! `child` does so for foreign ones and checks their settings, `precompiled` ahead of time for the built-in ones. `wasi` decides what a component may import, `call` calls it within its `limits`,
 //! and `convert` checks its answers and converts them to the host's types. `determinism` compares two answers to one
-//! call; `breaker` and `allowance` decide when a plugin is not called. `trace` makes spans of calls.
+//! call; `breaker` and `allowance` decide when a plugin is not called. `executor` says where calls run, `beside` is where those
+//! do that no live job waits for. `trace` makes spans of calls.
 
 mod allowance;
 mod ask;
+mod beside;
 mod breaker;
 mod call;
 mod child;

@@ -108,7 +108,8 @@ impl Plugins {
         }
         let plan_cache = Arc::new(Mutex::new(PlanCache::new(REMEMBERED)));
         let (breakers, allowances, aside) = (Arc::default(), Arc::default(), Arc::default());
-        let (loaded, runner) = (Arc::default(), Runner::new(options.executor));
+        let runner = Runner::new(options.executor).map_err(|error| LoadError::Engine(error.into()))?;
+        let loaded = Arc::default();
         let Options { compiler, vet, .. } = options;
         Ok(Self { caller, loaded, plan_cache, breakers, allowances, aside, compiler, vet, runner })
     }

@@ -267,8 +267,9 @@ impl Context {
         if let (Some(pass), Some(Ok(_))) = (&pass, &status) {
             self.delivery.try_candidate(pass, &decision);
         }
-        if let Some(pass) = pass.filter(|_| !is_quiet(&decision, status.as_ref())) {
-            self.passes.record(pass);
+        let noted = pass.filter(|_| !is_quiet(&decision, status.as_ref()));
+        if let Some(full) = noted.and_then(|pass| self.passes.record(pass)) {
+            self.plugins.begin_beside(move || full.compress());
         }
         let (status, next) = match (status.transpose(), failed) {
             // The status comes with the next pass, which the API server asks to put off for longer.
@@ -365,13 +366,21 @@ impl Context {
                 return None;
             }
         };
-        let triaged = triage(&snapshot);
         let uid = snapshot.job.uid.clone();
         let (ports, of_job) = (Arc::clone(&self.ports), key.clone());
         let held = self.held(&mut snapshot, held).await.ok()?;
         let plugins = self.plugins.rehearsing(&snapshot);
+        let triaged = move || {
+            let triaged = triage(&snapshot);
+            let decided = held.map(|answer| (decide(&snapshot, &answer), answer));
+            (snapshot, triaged, decided)
+        };
+        let (snapshot, triaged, held) = self.plugins.run_beside(triaged).await;
         let preview = move |count| ports.preview(&of_job, &uid, count);
-        let (_, pass, decided) = self.answered(&plugins, snapshot, held, preview).await;
+        let (_, pass, decided) = match held {
+            Some((decision, answer)) => Self::of_held(snapshot, answer, decision),
+            None => Self::asked(&plugins, snapshot, preview).await,
+        };
         let pass = match triaged {
             Triage::Settled(decision) => pass.with(decision),
             Triage::NeedsPlan => pass.with(decided),
@@ -386,7 +395,7 @@ impl Context {
         if self.held(&mut snapshot, None).await.ok()?.is_some() {
             return None;
         }
-        self.plugins.rehearsing(&snapshot).plan(&snapshot).await.ok()
+        self.plugins.rehearsing(&snapshot).plan_in_one_turn(snapshot).await.ok()
     }
 
     /// Returns the answer to a job about which no plugin is asked: it is held for this reason, or by what it names. Adds the
@@ -431,29 +440,31 @@ impl Context {
         }
         let (ports, of_job, uid) = (Arc::clone(&self.ports), key.clone(), snapshot.job.uid.clone());
         let allocate = move |count| ports.allocate(&of_job, &uid, count);
-        let (snapshot, pass, decision) = self.answered(&self.plugins, snapshot, held, allocate).await;
+        let (snapshot, pass, decision) = match held {
+            Some(answer) => {
+                let decision = decide(&snapshot, &answer);
+                Self::of_held(snapshot, answer, decision)
+            }
+            None => Self::asked(&self.plugins, snapshot, allocate).await,
+        };
         (snapshot, Arc::new(pass), decision)
     }
 
-    /// Returns the answer of one of these plugins to the snapshot, and what follows from it. For a held job, no plugin is
-    /// asked, and the plugin's name is empty.
-    async fn answered(
-        &self,
+    /// Returns the pass over a job about which no plugin is asked; the plugin's name is empty.
+    fn of_held(snapshot: Box<Snapshot>, answer: Answer, decision: Decision) -> (Box<Snapshot>, RecordedPass, Decision) {
+        let (plugin, config) = Default::default();
+        let pass = RecordedPass { plugin, config, snapshot: Snapshot::clone(&snapshot), outlook: None, answer };
+        (snapshot, pass, decision)
+    }
+
+    /// Returns the answer of one of these plugins to the snapshot, and what follows from it.
+    async fn asked(
         plugins: &Plugins,
         snapshot: Box<Snapshot>,
-        held: Option<Answer>,
         ports: impl FnOnce(u32) -> Result<HostPorts, NoPorts> + Send + 'static,
     ) -> (Box<Snapshot>, RecordedPass, Decision) {
-        let is_held = held.is_some();
-        let (snapshot, PassAnswer { answer, outlook }, decision) = match held {
-            Some(answer) => {
-                let decision = decide(&snapshot, &answer);
-                (snapshot, PassAnswer { answer, outlook: None }, decision)
-            }
-            None => plugins.ask_and_decide(snapshot, ports).await,
-        };
-        let digest = snapshot.digest.as_ref().filter(|_| !is_held);
-        let (plugin, config) = digest.and_then(|digest| plugins.identity(digest)).unwrap_or_default();
+        let (snapshot, PassAnswer { answer, outlook }, decision) = plugins.ask_and_decide(snapshot, ports).await;
+        let (plugin, config) = snapshot.digest.as_ref().and_then(|digest| plugins.identity(digest)).unwrap_or_default();
         let pass = RecordedPass { plugin, config, snapshot: Snapshot::clone(&snapshot), outlook, answer };
         (snapshot, pass, decision)
     }

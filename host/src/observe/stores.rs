@@ -11,7 +11,7 @@ use crate::{
         reports::{Report, Reports},
         table::{Controller, Table},
         tombstones::{Tombstones, Witness},
-        wire::{Held, Object},
+        wire::{Held, Object, Packed},
     },
 };
 use decide::{
@@ -66,6 +66,17 @@ pub struct Sight {
     pub pods: Vec<Arc<Pod>>,
     /// Its other objects, sorted by kind and name.
     pub children: Vec<Arc<Child>>,
+}
+
+/// A job that has not ended.
+#[derive(Debug)]
+pub struct OpenJob {
+    /// The job.
+    pub key: JobKey,
+    /// Its uid.
+    pub uid: String,
+    /// The digest that has planned it, if it was planned.
+    pub digest: Option<Digest>,
 }
 
 #[derive(Debug, Default)]
@@ -171,6 +182,18 @@ impl Stores {
     pub fn jobs(&self) -> Vec<JobKey> {
         let mut jobs: Vec<_> = self.read(|cache| cache.keys().collect());
         jobs.sort();
+        jobs
+    }
+
+    /// Returns the jobs that have not ended, sorted by kind, namespace and name.
+    #[must_use]
+    pub fn open_jobs(&self) -> Vec<OpenJob> {
+        let open = |(key, job): (JobKey, &Packed)| {
+            let (uid, digest) = (job.job().uid.clone(), job.recorded().digest.clone());
+            OpenJob { key, uid, digest }
+        };
+        let mut jobs: Vec<_> = self.read(|cache| cache.open_jobs().map(open).collect());
+        jobs.sort_by(|a, b| a.key.cmp(&b.key));
         jobs
     }
 

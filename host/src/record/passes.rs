@@ -28,6 +28,9 @@ const MOST: usize = 4_000;
 const BLOCK: usize = 32;
 const BLOCK_BYTES: usize = 2 << 20;
 
+/// At most this many blocks wait to be compressed: the oldest go where readers have the thread that does it for long.
+const MOST_WHOLE: usize = 4;
+
 /// The fastest level: passes are so alike that a better level gains little.
 const LEVEL: i32 = 1;
 
@@ -73,7 +76,8 @@ fn no_settings() -> String {
 /// One pass as it is kept, without the decision, which follows from the rest.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct RecordedPass {
-    pub(crate) plugin: String,
+    /// The plugin's name; empty if none was asked.
+    pub plugin: String,
     pub(crate) config: String,
     /// The snapshot.
     pub snapshot: Snapshot,
@@ -104,7 +108,25 @@ impl RecordedPass {
 /// Recent passes.
 #[derive(Debug, Default)]
 pub struct Passes {
-    kept: Mutex<Kept>,
+    kept: Arc<Mutex<Kept>>,
+}
+
+/// A block of passes that has to be compressed.
+#[must_use = "passes that are not compressed take much memory"]
+pub(crate) struct FullBlock {
+    number: u64,
+    kept: Arc<Mutex<Kept>>,
+}
+
+impl FullBlock {
+    /// Compresses the passes, if they are still kept, while others are recorded and read.
+    pub(crate) fn compress(self) {
+        let block = self.kept.lock().blocks.get(&self.number).cloned();
+        if let Some(Block::Whole(passes)) = block {
+            let block = Compressed::of(&passes);
+            self.kept.lock().put(self.number, block);
+        }
+    }
 }
 
 #[derive(Debug, Default)]
@@ -182,23 +204,28 @@ impl Compressed {
 }
 
 impl Kept {
-    /// Adds a pass. Returns the block that is full with it, with its number.
-    fn push(&mut self, weight: usize, pass: Arc<RecordedPass>) -> Option<(u64, Arc<[Arc<RecordedPass>]>)> {
+    /// Adds a pass. Returns the number of the block that is full with it.
+    fn push(&mut self, weight: usize, pass: Arc<RecordedPass>) -> Option<u64> {
         self.fresh.push(pass);
         self.fresh_bytes += weight;
         if self.fresh.len() < BLOCK && self.fresh_bytes < BLOCK_BYTES {
             return None;
         }
-        let full: Arc<[_]> = self.fresh.drain(..).collect();
+        let full = self.fresh.drain(..).collect();
         self.fresh_bytes = 0;
         self.made += 1;
-        self.blocks.insert(self.made, Block::Whole(Arc::clone(&full)));
-        Some((self.made, full))
+        self.blocks.insert(self.made, Block::Whole(full));
+        let whole = self.blocks.iter().filter(|(_, block)| matches!(block, Block::Whole(_)));
+        let oldest = whole.map(|(number, _)| *number).nth_back(MOST_WHOLE);
+        oldest.and_then(|number| self.blocks.remove(&number));
+        Some(self.made)
     }
 
-    /// Puts the compressed block into its place, and drops the oldest ones that are too many.
+    /// Puts the compressed block into its place, if it has that still, and drops the oldest ones that are too many.
     fn put(&mut self, number: u64, block: Compressed) {
-        self.blocks.insert(number, Block::Compressed(block.into()));
+        if let Some(whole) = self.blocks.get_mut(&number) {
+            *whole = Block::Compressed(block.into());
+        }
         while self.bytes() > MOST_BYTES || self.passes() > MOST {
             self.blocks.pop_first();
         }
@@ -214,22 +241,18 @@ impl Kept {
 }
 
 impl Passes {
-    /// Adds a pass as the latest. Whoever fills a block compresses it, while others go on.
-    pub(crate) fn record(&self, pass: Arc<RecordedPass>) {
+    /// Adds a pass as the latest. Returns the block that is full with it and has to be compressed.
+    pub(crate) fn record(&self, pass: Arc<RecordedPass>) -> Option<FullBlock> {
         let weight = pass.weight();
-        let full = self.kept.lock().push(weight, pass);
-        if let Some((number, passes)) = full {
-            let block = Compressed::of(&passes);
-            self.kept.lock().put(number, block);
-        }
+        let number = self.kept.lock().push(weight, pass)?;
+        Some(FullBlock { number, kept: Arc::clone(&self.kept) })
     }
 
-    /// Returns the latest passes of all jobs, or of the jobs of one plugin, the oldest first.
+    /// Returns the latest passes of all jobs, the oldest first.
     #[must_use]
-    pub fn latest(&self, plugin: Option<&str>) -> Latest {
+    pub fn latest(&self) -> Latest {
         let kept = self.kept.lock();
         Latest {
-            plugin: plugin.map(ToOwned::to_owned),
             blocks: kept.blocks.values().cloned().collect(),
             read: vec![].into_iter(),
             fresh: kept.fresh.clone().into(),
@@ -243,27 +266,12 @@ impl Passes {
     }
 }
 
-/// Recent passes, decompressed while they are read.
-#[derive(Debug, Clone)]
+/// Recent passes, decompressed a block at a time while they are read: long work, and not for the threads of passes.
+#[derive(Debug, Clone, Default)]
 pub struct Latest {
-    plugin: Option<String>,
     blocks: VecDeque<Block>,
     read: vec::IntoIter<RecordedPass>,
     fresh: VecDeque<Arc<RecordedPass>>,
-}
-
-impl Latest {
-    fn any(&mut self) -> Option<RecordedPass> {
-        loop {
-            if let Some(pass) = self.read.next() {
-                return Some(pass);
-            }
-            match self.blocks.pop_front() {
-                Some(block) => self.read = block.read().into_iter(),
-                None => return self.fresh.pop_front().map(Arc::unwrap_or_clone),
-            }
-        }
-    }
 }
 
 impl Iterator for Latest {
@@ -271,9 +279,12 @@ impl Iterator for Latest {
 
     fn next(&mut self) -> Option<RecordedPass> {
         loop {
-            let pass = self.any()?;
-            if self.plugin.as_ref().is_none_or(|name| pass.plugin == *name) {
+            if let Some(pass) = self.read.next() {
                 return Some(pass);
+            }
+            match self.blocks.pop_front() {
+                Some(block) => self.read = block.read().into_iter(),
+                None => return self.fresh.pop_front().map(Arc::unwrap_or_clone),
             }
         }
     }
@@ -303,13 +314,29 @@ mod tests {
         passes.map(|pass| pass.snapshot.job.name.clone()).collect()
     }
 
-    /// Returns passes named by their numbers, of two plugins in turn.
+    /// Returns passes named by their numbers.
     fn passes(count: usize) -> Passes {
         let passes = Passes::default();
         for number in 0..count {
-            passes.record(noted(["a", "b"][number % 2], &number.to_string(), ""));
+            record(&passes, noted("a", &number.to_string(), ""));
         }
         passes
+    }
+
+    fn record(passes: &Passes, pass: Arc<RecordedPass>) {
+        passes.record(pass).into_iter().for_each(FullBlock::compress);
+    }
+
+    #[test]
+    fn blocks_that_nobody_compresses_in_time_are_few_and_the_latest() {
+        let passes = Passes::default();
+        let record = |number: usize| passes.record(noted("a", &number.to_string(), ""));
+        let waiting: Vec<_> = (0..(MOST_WHOLE + 2) * BLOCK).filter_map(record).collect();
+        let kept = names(passes.latest());
+        assert_eq!((kept.len(), kept[0].as_str()), (MOST_WHOLE * BLOCK, "64"));
+        waiting.into_iter().for_each(FullBlock::compress);
+        assert_eq!(names(passes.latest()), kept, "a block that is gone does not come back");
+        assert!(passes.kept.lock().blocks.values().all(|block| matches!(block, Block::Compressed(_))));
     }
 
     #[test]
@@ -345,31 +372,28 @@ mod tests {
     }
 
     #[test]
-    fn the_latest_passes_are_of_all_jobs_or_of_one_plugin_compressed_or_not() {
+    fn the_latest_passes_are_those_of_all_jobs_compressed_or_not() {
         let count = 2 * BLOCK + 3;
         let passes = passes(count);
-        let expected = |step| (0..count).step_by(step).map(|number| number.to_string()).collect::<Vec<_>>();
         assert_eq!(passes.fresh().len(), 3);
-        assert_eq!(names(passes.latest(None)), expected(1));
-        assert_eq!(names(passes.latest(Some("a"))), expected(2));
-        assert_eq!(names(passes.latest(Some("c"))), [""; 0]);
+        assert_eq!(names(passes.latest()), (0..count).map(|number| number.to_string()).collect::<Vec<_>>());
     }
 
     #[test]
     fn passes_that_are_being_compressed_are_there_and_others_are_recorded_meanwhile() {
         let passes = passes(BLOCK - 1);
-        let (number, full) = passes.kept.lock().push(1, noted("a", "last", "")).unwrap();
-        passes.record(noted("a", "later", ""));
-        let before = names(passes.latest(None));
+        let full = passes.record(noted("a", "last", "")).unwrap();
+        record(&passes, noted("a", "later", ""));
+        let before = names(passes.latest());
         assert_eq!((before.len(), before.last().map(String::as_str)), (BLOCK + 1, Some("later")));
-        passes.kept.lock().put(number, Compressed::of(&full));
-        assert_eq!(names(passes.latest(None)), before);
+        full.compress();
+        assert_eq!(names(passes.latest()), before);
     }
 
     #[test]
     fn the_oldest_passes_go_when_the_places_run_out() {
         let passes = passes(MOST + 2 * BLOCK);
-        let kept = names(passes.latest(None));
+        let kept = names(passes.latest());
         assert!(kept.len() <= MOST && kept.len() > MOST - BLOCK, "{}", kept.len());
         assert_eq!(kept.last(), Some(&(MOST + 2 * BLOCK - 1).to_string()));
     }
@@ -380,9 +404,9 @@ mod tests {
         let mut random = ChaCha20Rng::seed_from_u64(1);
         for number in 0..40 {
             let text: String = (0..64 << 10).map(|_| format!("{:08x}", random.next_u32())).collect();
-            passes.record(noted("a", &number.to_string(), &text));
+            record(&passes, noted("a", &number.to_string(), &text));
         }
-        let kept = names(passes.latest(None));
+        let kept = names(passes.latest());
         assert!(passes.kept.lock().bytes() <= MOST_BYTES);
         assert!(kept.len() >= 20 && kept.len() < 40, "{}", kept.len());
         assert_eq!(kept.last().map(String::as_str), Some("39"));
@@ -392,7 +416,7 @@ mod tests {
     fn many_passes_that_are_alike_take_little_room() {
         let passes = Passes::default();
         for number in 0..BLOCK {
-            passes.record(noted("a", &number.to_string(), &"a word or two of a spec, ".repeat(200)));
+            record(&passes, noted("a", &number.to_string(), &"a word or two of a spec, ".repeat(200)));
         }
         assert!(passes.kept.lock().bytes() < BLOCK * 200, "{}", passes.kept.lock().bytes());
     }

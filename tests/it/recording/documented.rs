@@ -41,7 +41,7 @@ pub(crate) fn run(command: &str, name: &str, (is, at): (&str, SocketAddr)) -> (P
 #[cfg_attr(lacks_curl, ignore = "needs curl")]
 fn a_recording_is_fetched_from_a_host_on_this_machine() {
     let host = super::served(&json!({}));
-    let expected = host.passes().latest(None).count();
+    let expected = host.passes().latest().count();
     let (_runtime, address) = super::admin_port(host);
     let whole = command("curl \"http");
     for (command, with) in

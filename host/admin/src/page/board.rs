@@ -2,16 +2,16 @@
 
 use decide::{condition::Condition, own_conditions::current_true, summary};
 use jiff::Timestamp;
-use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::{
     cmp::Reverse,
     collections::{BTreeMap, BTreeSet},
+    mem,
     sync::Arc,
     time::Duration,
 };
-use tokio::time::Instant;
+use tokio::{sync::Mutex, time::Instant};
 use troupe::{
     control::reconcile::Context,
     job_key::{GroupKind, JobKey},
@@ -208,22 +208,33 @@ struct Rows {
 }
 
 impl Board {
-    /// Returns what a viewer sees, at most [`FRESH`] old.
-    pub(super) fn view(&self, context: &Context, wanted: &Wanted) -> View {
+    /// Returns what a viewer sees as JSON, at most [`FRESH`] old. Rows are made, selected and written beside the threads of
+    /// passes.
+    pub(super) async fn view(&self, context: &Context, wanted: &Arc<Wanted>) -> Option<String> {
         let sorted = {
-            let mut rows = self.0.lock();
+            let mut rows = self.0.lock().await;
             if rows.looked.is_none_or(|looked| looked.elapsed() >= FRESH) {
-                rows.refresh(context);
+                let changed = rows.changed(context);
+                if let Some(changed) = changed {
+                    let mut before = mem::take(&mut *rows);
+                    let make = move || {
+                        before.refresh(changed);
+                        before
+                    };
+                    *rows = context.plugins().run_beside(make).await;
+                }
                 rows.looked = Some(Instant::now());
             }
             Arc::clone(&rows.sorted)
         };
-        view(&sorted, wanted, context.stores().have_listed())
+        let (wanted, complete) = (Arc::clone(wanted), context.stores().have_listed());
+        let write = move || serde_json::to_string(&view(&sorted, &wanted, complete)).ok();
+        context.plugins().run_beside(write).await
     }
 
     /// Forgets all rows if nobody has looked for this long.
-    pub(super) fn forget_after(&self, unseen: Duration) {
-        let mut rows = self.0.lock();
+    pub(super) async fn forget_after(&self, unseen: Duration) {
+        let mut rows = self.0.lock().await;
         if rows.looked.is_some_and(|looked| looked.elapsed() >= unseen) {
             *rows = Rows::default();
         }
@@ -231,7 +242,8 @@ impl Board {
 }
 
 impl Rows {
-    fn refresh(&mut self, context: &Context) {
+    /// Forgets the rows of jobs that are gone. Returns the jobs that have changed, with their phases; `None` where nothing has.
+    fn changed(&mut self, context: &Context) -> Option<Vec<(Seen, Option<Phase>)>> {
         let jobs = context.jobs();
         let (mut changed, mut gone) = (vec![], false);
         context.stores().read(|cache| {
@@ -255,13 +267,18 @@ impl Rows {
                 }
             }
         });
-        if changed.is_empty() && !gone {
-            return;
-        }
-        for seen in changed {
+        let with_phase = |seen: Seen| {
+            let phase = jobs.phase(&seen.key, &seen.uid);
+            (seen, phase)
+        };
+        (gone || !changed.is_empty()).then(|| changed.into_iter().map(with_phase).collect())
+    }
+
+    /// Makes the rows of these jobs anew.
+    fn refresh(&mut self, changed: Vec<(Seen, Option<Phase>)>) {
+        for (seen, phase) in changed {
             self.made += 1;
             let here = (seen.key.namespace.clone(), seen.key.name.clone());
-            let phase = jobs.phase(&seen.key, &seen.uid);
             let rows = self.by_kind.entry(seen.key.kind.clone()).or_default();
             rows.insert(here, Arc::new(Row::new(seen, phase)));
         }

@@ -12,10 +12,9 @@ use decide::{
     waiting::Blocker,
 };
 use jiff::Timestamp;
-use parking_lot::Mutex;
 use serde_json::{Value, json};
 use std::{collections::BTreeMap, sync::Arc};
-use tokio::time::Instant;
+use tokio::{sync::Mutex, time::Instant};
 use troupe::{
     control::reconcile::Context, job_key::JobKey, measure::jobs::Milestones, observe::stores::Sight,
     plugin_resource::CandidateState,
@@ -28,7 +27,7 @@ const OBJECTS: usize = 50;
 /// At most this many jobs are kept as they were shown last.
 const MOST: usize = 64;
 
-/// The jobs that were shown last, as JSON.
+/// The jobs that were shown last, as JSON. One is made at a time, and those who look at the same one wait for it together.
 #[derive(Default)]
 pub(super) struct Details {
     shown: Mutex<BTreeMap<JobKey, (Instant, Arc<str>)>>,
@@ -37,16 +36,18 @@ pub(super) struct Details {
 
 impl Details {
     /// Returns a job as JSON, at most [`FRESH`] old, however many look at it. `None` if there is no such job.
-    pub(super) async fn of(&self, context: &Context, key: &JobKey) -> Option<Arc<str>> {
-        if let Some((at, shown)) = self.shown.lock().get(key)
+    pub(super) async fn of(&self, context: &Arc<Context>, key: &JobKey) -> Option<Arc<str>> {
+        let mut kept = self.shown.lock().await;
+        if let Some((at, shown)) = kept.get(key)
             && at.elapsed() < FRESH
         {
             return Some(Arc::clone(shown));
         }
         let sight = context.stores().sight(key)?;
         let plan = self.outlines.of(context, key, &sight).await;
-        let shown: Arc<str> = detail(context, key, &sight, plan.as_deref())?.to_string().into();
-        let mut kept = self.shown.lock();
+        let (here, of_job) = (Arc::clone(context), key.clone());
+        let write = move || Some(detail(&here, &of_job, &sight, plan.as_deref())?.to_string().into());
+        let shown: Arc<str> = context.plugins().run_beside(write).await?;
         kept.retain(|_, (at, _)| at.elapsed() < FRESH);
         if kept.len() < MOST {
             kept.insert(key.clone(), (Instant::now(), Arc::clone(&shown)));

@@ -10,11 +10,13 @@ mod stream;
 
 use super::{
     Admin,
-    access::{Access, Denied, Right},
-    may_list,
+    access::{Access, Denied, Reader, Right},
+    connections::Peer,
+    may_list, reader,
+    seats::{NoSeat, Seat, Seats},
 };
 use axum::{
-    Router,
+    Extension, Router,
     extract::{Path, Query, State},
     http::{
         HeaderMap, StatusCode,
@@ -26,15 +28,7 @@ use axum::{
 use board::{Board, Group, Wanted};
 use detail::Details;
 use serde::Deserialize;
-use std::{
-    collections::BTreeSet,
-    net::IpAddr,
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering},
-    },
-    time::Duration,
-};
+use std::{collections::BTreeSet, net::IpAddr, sync::Arc, time::Duration};
 use stream::Look;
 use tokio::{
     runtime::Handle,
@@ -42,8 +36,10 @@ use tokio::{
 };
 use troupe::job_key::{GroupKind, JobKey};
 
-/// The maximum number of viewers at one time.
+/// The maximum number of open pages at one time, in total and of one viewer. If there are as many in total, one of the viewer
+/// with the most is closed for a viewer with fewer.
 const VIEWERS: usize = 64;
+const VIEWERS_OF_ONE: usize = 16;
 
 /// The rights of a viewer whose stream goes on are asked about again after this long.
 const RIGHTS_AGAIN: Duration = Duration::from_secs(60);
@@ -59,34 +55,43 @@ const MOST_ROWS: usize = 2_000;
 const WORDS: usize = 8;
 
 /// What all viewers share.
-#[derive(Default)]
 pub(super) struct Page {
     board: Board,
     details: Details,
-    viewers: AtomicUsize,
+    viewers: Arc<Seats<Reader>>,
+}
+
+impl Default for Page {
+    fn default() -> Self {
+        let viewers = Seats::new(VIEWERS, VIEWERS_OF_ONE);
+        Self { board: Board::default(), details: Details::default(), viewers }
+    }
 }
 
 /// The place of one viewer. The rows go some time after the last one.
-struct Place(Arc<Page>);
+struct Place {
+    page: Arc<Page>,
+    /// There until the place is dropped.
+    seat: Option<Seat<Reader>>,
+}
 
 impl Page {
-    fn admit(self: &Arc<Self>) -> Result<Place, Refused> {
-        let place = Place(Arc::clone(self));
-        if self.viewers.fetch_add(1, Ordering::Relaxed) >= VIEWERS {
-            return Err(Refused::Full);
-        }
-        Ok(place)
+    fn admit(&self, reader: Reader) -> Result<Seat<Reader>, Refused> {
+        self.viewers.take(reader).map_err(|none| match none {
+            NoSeat::OfOne => Refused::ManyOfOne,
+            NoSeat::OfAll => Refused::Full,
+        })
     }
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
-        let is_last = self.0.viewers.fetch_sub(1, Ordering::Relaxed) == 1;
-        let (page, runtime) = (Arc::clone(&self.0), Handle::try_current());
-        if let (true, Ok(runtime)) = (is_last, runtime) {
+        self.seat = None;
+        let (page, runtime) = (Arc::clone(&self.page), Handle::try_current());
+        if let (true, Ok(runtime)) = (page.viewers.are_free(), runtime) {
             runtime.spawn(async move {
                 sleep(ROWS_FOR).await;
-                page.board.forget_after(ROWS_FOR);
+                page.board.forget_after(ROWS_FOR).await;
             });
         }
     }
@@ -99,6 +104,8 @@ pub(super) enum Refused {
     OtherName,
     /// There are too many viewers.
     Full,
+    /// The viewer has as many pages open as one may.
+    ManyOfOne,
     /// This host stands by for the one that has the lease of this name.
     StandsBy(String),
     /// No such job, or none that the viewer may see.
@@ -121,6 +128,10 @@ impl IntoResponse for Refused {
             }
             Self::Full => {
                 (StatusCode::SERVICE_UNAVAILABLE, "this host has too many viewers; try again").into_response()
+            }
+            Self::ManyOfOne => {
+                let text = format!("you have {VIEWERS_OF_ONE} pages of this host open, as many as one may; close some");
+                (StatusCode::SERVICE_UNAVAILABLE, text).into_response()
             }
             Self::StandsBy(lease) => {
                 let text = format!(
@@ -177,23 +188,24 @@ impl Search {
 /// Sends the jobs that the viewer may list.
 async fn jobs(
     State(admin): State<Admin>,
+    peer: Option<Extension<Peer>>,
     headers: HeaderMap,
     Query(search): Query<Search>,
 ) -> Result<Response, Refused> {
-    let kinds = may_list(&admin, &headers, search.namespace()).await?;
+    let (kinds, user) = may_list(&admin, &headers, search.namespace()).await?;
     serves(&admin)?;
-    let place = admin.page.admit()?;
-    let wanted = search.of_kinds(kinds);
-    let clock = admin.context.clock().clone();
+    let seat = admin.page.admit(reader(user, peer))?;
+    let (clock, revoked) = (admin.context.clock().clone(), seat.revoked());
     let is_stream = wants_stream(&headers);
-    let rights = Rights { admin, headers, asked: Instant::now(), _place: place };
-    let mut viewer = ListViewer { rights, search, wanted };
-    Ok(if is_stream { stream::response(clock, viewer) } else { json(viewer.look().await) })
+    let wanted = Arc::new(search.of_kinds(kinds));
+    let mut viewer = ListViewer { rights: Rights::new(admin, headers, seat), search, wanted };
+    Ok(if is_stream { stream::response(clock, viewer, revoked) } else { json(viewer.look().await) })
 }
 
 /// Sends one job, if the viewer may list those of its kind in its namespace.
 async fn job(
     State(admin): State<Admin>,
+    peer: Option<Extension<Peer>>,
     headers: HeaderMap,
     Path((resource, namespace, name)): Path<(String, String, String)>,
 ) -> Result<Response, Refused> {
@@ -204,16 +216,15 @@ async fn job(
         return Err(Refused::NoSuchJob);
     };
     let right = Right::jobs("list", &served.kind, Some(&namespace), None);
-    admin.access.check(&headers, &right).await?;
+    let user = admin.access.check(&headers, &right).await?;
     serves(&admin)?;
-    let place = admin.page.admit()?;
-    let clock = admin.context.clock().clone();
+    let seat = admin.page.admit(reader(user, peer))?;
+    let (clock, revoked) = (admin.context.clock().clone(), seat.revoked());
     let is_stream = wants_stream(&headers);
     let key = JobKey::new(kind, &namespace, &name);
-    let rights = Rights { admin, headers, asked: Instant::now(), _place: place };
-    let mut viewer = JobViewer { rights, right, key };
+    let mut viewer = JobViewer { rights: Rights::new(admin, headers, seat), right, key };
     let Some(first) = viewer.look().await else { return Err(Refused::NoSuchJob) };
-    Ok(if is_stream { stream::response(clock, viewer) } else { json(Some(first)) })
+    Ok(if is_stream { stream::response(clock, viewer, revoked) } else { json(Some(first)) })
 }
 
 /// One who looks, and what he may see.
@@ -225,6 +236,11 @@ struct Rights {
 }
 
 impl Rights {
+    fn new(admin: Admin, headers: HeaderMap, seat: Seat<Reader>) -> Self {
+        let place = Place { page: Arc::clone(&admin.page), seat: Some(seat) };
+        Self { admin, headers, asked: Instant::now(), _place: place }
+    }
+
     /// Returns whether the rights have to be asked about again, and notes that they are.
     fn are_due(&mut self) -> bool {
         let is_due = self.asked.elapsed() >= RIGHTS_AGAIN;
@@ -239,18 +255,18 @@ impl Rights {
 struct ListViewer {
     rights: Rights,
     search: Search,
-    wanted: Wanted,
+    wanted: Arc<Wanted>,
 }
 
 impl Look for ListViewer {
     async fn look(&mut self) -> Option<String> {
         if self.rights.are_due() {
             let Rights { admin, headers, .. } = &self.rights;
-            let kinds = may_list(admin, headers, self.search.namespace()).await.ok()?;
-            self.wanted.kinds = kinds;
+            let (kinds, _) = may_list(admin, headers, self.search.namespace()).await.ok()?;
+            self.wanted = Arc::new(self.search.of_kinds(kinds));
         }
         let Admin { page, context, .. } = &self.rights.admin;
-        serde_json::to_string(&page.board.view(context, &self.wanted)).ok()
+        page.board.view(context, &self.wanted).await
     }
 }
 

@@ -9,7 +9,7 @@ use axum::{
     http::header::{CACHE_CONTROL, CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS},
     response::{IntoResponse, Response},
 };
-use futures::stream;
+use futures::{StreamExt, stream};
 use sha2::{Digest, Sha256};
 use std::{convert::Infallible, time::Duration};
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval};
@@ -37,9 +37,13 @@ struct Feed<L> {
     began: Instant,
 }
 
-/// Returns a response that sends what the viewer sees each time that it has changed, with the time as the event's id. The
-/// viewer asks again when the stream ends.
-pub(super) fn response(clock: Clock, viewer: impl Look) -> Response {
+/// Returns a response that sends what the viewer sees each time that it has changed, with the time as the event's id. It ends
+/// when `revoked` completes. The viewer asks again when the stream ends.
+pub(super) fn response(
+    clock: Clock,
+    viewer: impl Look,
+    revoked: impl Future<Output = ()> + Send + 'static,
+) -> Response {
     let mut tick = interval(FRESH);
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let feed = Feed { viewer, clock, tick, last: None, sent: Instant::now(), began: Instant::now() };
@@ -47,6 +51,7 @@ pub(super) fn response(clock: Clock, viewer: impl Look) -> Response {
         let message = feed.next().await?;
         Some((Ok::<_, Infallible>(message), feed))
     });
+    let messages = messages.take_until(Box::pin(revoked));
     let head = [(CONTENT_TYPE, "text/event-stream"), (CACHE_CONTROL, "no-store"), (X_CONTENT_TYPE_OPTIONS, "nosniff")];
     (head, Body::from_stream(messages)).into_response()
 }

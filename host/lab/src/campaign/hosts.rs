@@ -170,7 +170,7 @@ impl Hosts {
             if panics > 0 {
                 self.found.push(format!("S8: the host panicked {panics} times"));
             }
-            self.passes.push(host.context.passes().latest(None));
+            self.passes.push(host.context.passes().latest());
             self.watches += host.context.stores().progress().len();
         }
     }

@@ -1,8 +1,13 @@
 //! Copies of the loaded plugins whose calls do not affect live jobs: for other hosts, replays and candidates; and views of
 //! the same plugins whose calls run elsewhere.
 
-use super::{Allowances, Compiled, Compiler, Loaded, PlanCache, Plugins, REMEMBERED, Runner};
-use decide::{Digest, Snapshot, plan::Answer, ports::NoPorts};
+use super::{Allowances, Compiled, Compiler, Loaded, NoPlan, PlanCache, Plugins, REMEMBERED, Runner};
+use decide::{
+    Digest, Snapshot,
+    plan::{Answer, Plan},
+    ports::NoPorts,
+};
+use futures::FutureExt;
 use parking_lot::{Mutex, RwLock};
 use std::sync::Arc;
 
@@ -49,7 +54,12 @@ impl Plugins {
         work: impl FnOnce(&Self, Box<Snapshot>) -> T + Send + 'static,
     ) -> T {
         let here = self.view(Runner::Inline, &self.allowances);
-        let Ok(plugin) = self.planner_of(&snapshot) else { return work(&here, snapshot) };
+        let Ok(plugin) = self.planner_of(&snapshot) else {
+            return match &self.runner {
+                Runner::Beside(beside) => beside.run(move || work(&here, snapshot)).await,
+                Runner::Inline | Runner::Blocking { .. } => work(&here, snapshot),
+            };
+        };
         let namespace = snapshot.job.namespace.clone();
         self.runner.run(&plugin.share, &namespace, move || work(&here, snapshot)).await
     }
@@ -83,10 +93,27 @@ impl Plugins {
         }
     }
 
-    /// Runs long work that no live job waits for where calls of plugins run, and takes no permit from live jobs.
+    /// Runs work that no live job waits for, and returns its result. All such work has one thread, of lower priority; it is
+    /// done a piece at a time, so that long work is best handed over in pieces. Work of a caller who is dropped before is not
+    /// begun.
     pub async fn run_beside<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> T {
         let runner = self.runner.beside();
         runner.run(&runner.share("", None), "", work).await
+    }
+
+    /// Begins work that nobody waits for, where [`run_beside`](Self::run_beside) does its.
+    pub fn begin_beside(&self, work: impl FnOnce() + Send + 'static) {
+        self.runner.begin_beside(work);
+    }
+
+    /// Returns the plan as [`plan`](Self::plan) does, in one turn and on one thread: its input is made and its answer checked
+    /// where the call runs.
+    ///
+    /// # Errors
+    /// As for [`plan`](Self::plan).
+    pub async fn plan_in_one_turn(&self, snapshot: Box<Snapshot>) -> Result<Arc<Plan>, NoPlan> {
+        let planned = |here: &Self, snapshot: Box<Snapshot>| here.plan(&snapshot).now_or_never();
+        self.in_one_turn(snapshot, planned).await.expect("calls run on this thread, so nothing is waited for")
     }
 
     /// Returns the answer of the plugin with this digest to the snapshot, whichever digest plans the job. Applies the
