@@ -1,6 +1,6 @@
 //! Input of commands: components from files, and texts from files or standard input.
 
-use anyhow::ensure;
+use anyhow::anyhow;
 use sandbox::{LARGEST_COMPONENT, Plugins, source};
 use std::path::Path;
 use troupe::files;
@@ -16,9 +16,8 @@ pub(super) fn component(file: &Path) -> anyhow::Result<Vec<u8>> {
     if let Some(wasm) = file.to_str().filter(|_| !file.exists()).and_then(Plugins::built_in) {
         return Ok(wasm.to_vec());
     }
-    let name = file.display();
     let wasm = files::bytes(file, LARGEST_COMPONENT)?;
-    ensure!(source::is_component(&wasm), "{name} is no WebAssembly component; build it for the target wasm32-wasip2");
+    source::component(&wasm).map_err(|error| anyhow!("{} is {error}", file.display()))?;
     Ok(wasm)
 }
 

@@ -4,7 +4,7 @@
 use super::{input, runtime, serve};
 use crate::args::RbacArgs;
 use admin::telemetry;
-use anyhow::{Context, anyhow, ensure};
+use anyhow::{Context, anyhow};
 use decide::grants::Grants;
 use install::rbac::{self, Host, Plugin, Serves};
 use k8s_openapi::api::core::v1::ConfigMap;
@@ -169,6 +169,5 @@ fn bytes(map: ConfigMap, key: Option<&str>) -> anyhow::Result<Vec<u8>> {
 
 /// Returns the description of a component, from an engine of its own.
 fn describe(wasm: &[u8]) -> anyhow::Result<decide::plan::Descriptor> {
-    ensure!(source::is_component(wasm), "it is no WebAssembly component");
     Ok(Replayer::load("it", wasm)?.descriptor().clone())
 }

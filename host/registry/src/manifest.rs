@@ -1,6 +1,7 @@
 //! The artifact of a plugin: an image manifest with one layer, the component.
 
 use super::digest::Digest;
+use sandbox::source::NotAComponent;
 use serde::{Deserialize, Serialize, de::IgnoredAny};
 use std::collections::BTreeMap;
 
@@ -107,8 +108,8 @@ pub enum ManifestError {
         limit: u64,
     },
     /// The layer is not a WebAssembly component.
-    #[error("its layer is no WebAssembly component: build it for the target wasm32-wasip2")]
-    NotAComponent,
+    #[error("its layer is {0}")]
+    NotAComponent(NotAComponent),
 }
 
 /// Advice on how to push a plugin.

@@ -115,8 +115,6 @@ async fn fetch(reference: &Reference, options: &PullOptions) -> Result<Pulled, P
         signed.map_err(|source| PullError::Signature { reference: resolved.clone(), source })?;
     }
     let wasm = repository.blob(&layer.digest, layer.size).await.map_err(failed)?;
-    if !source::is_component(&wasm) {
-        return Err(refused(ManifestError::NotAComponent));
-    }
+    source::component(&wasm).map_err(|error| refused(ManifestError::NotAComponent(error)))?;
     Ok(Pulled { wasm, digest: layer.digest.hex().clone(), resolved })
 }

@@ -1,12 +1,12 @@
 //! Compiles a component's bytes to exports that can be instantiated in microseconds.
 
 use super::{
-    convert::{Exports, INTERFACE, TRACK},
+    convert::Exports,
     gate::{self, MEMORIES, MODULES, TABLES},
     limits::Limits,
     load_error::LoadError,
-    log::clean,
-    source::{digest, is_component},
+    needs,
+    source::{component, digest},
     wasi,
 };
 use decide::Digest;
@@ -139,47 +139,25 @@ pub(super) fn load_file(engine: &Engine, file: &Path) -> Result<Exports, LoadErr
 /// Checks cheaply that the bytes are worth compiling.
 ///
 /// # Errors
-/// Returns an error if they are too large, not a component, or too complex.
+/// Returns an error if they are too large, not a component, too complex, or need what the host does not offer.
 pub(super) fn plausible(limits: &Limits, wasm: &[u8]) -> Result<(), LoadError> {
     if wasm.len() > limits.component {
         return Err(LoadError::TooLarge { bytes: wasm.len(), limit: limits.component });
     }
-    if !is_component(wasm) {
-        let module = wasm.starts_with(b"\0asm");
-        return Err(LoadError::NotAComponent(if module { "a core module" } else { "no WebAssembly at all" }));
-    }
-    gate::pass(wasm)
+    component(wasm).map_err(LoadError::NotAComponent)?;
+    gate::pass(wasm)?;
+    needs::met(wasm)
 }
 
 /// Links a compiled component with its imports and returns its exports.
 ///
 /// # Errors
-/// Returns an error if it targets another version of the contract, if an import is unknown or an export missing.
+/// Returns an error if an import is unknown or an export missing.
 fn ready(engine: &Engine, component: &Component) -> Result<Exports, LoadError> {
-    let of_contract = |name: &str| name.starts_with(INTERFACE) && !name.starts_with(TRACK);
-    if component.component_type().exports(engine).any(|(name, _)| of_contract(name)) {
-        let source = wasmtime::Error::msg("it is made for another version of the contract");
-        return Err(LoadError::Export { exports: exported(engine, component), source });
-    }
     let linker = wasi::link(engine, component)?;
     let linked = linker
         .instantiate_pre(component)
         .map_err(|source| LoadError::Invalid { name: "imports".to_owned(), source })?;
-    Exports::new(linked).map_err(|source| LoadError::Export { exports: exported(engine, component), source })
-}
-
-/// Returns the names that a component exports, or the first of them with the number of the others.
-fn exported(engine: &Engine, component: &Component) -> String {
-    const SHOWN: usize = 8;
     let ty = component.component_type();
-    let mut names: Vec<_> = ty.exports(engine).map(|(name, _)| clean(name, 128)).collect();
-    if names.is_empty() {
-        return "nothing".to_owned();
-    }
-    if names.len() > SHOWN {
-        let more = names.len() - SHOWN;
-        names.truncate(SHOWN);
-        names.push(format!("{more} more"));
-    }
-    names.join(", ")
+    Exports::new(linked).map_err(|source| LoadError::export(ty.exports(engine).map(|(name, _)| name), source))
 }

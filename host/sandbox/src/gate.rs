@@ -1,12 +1,18 @@
 //! Limits the complexity of a component. One read before compilation counts its parts: a refused component costs no
 //! compilation, and an accepted one is small enough to compile within bounds.
 
-use super::load_error::LoadError;
+use super::{
+    load_error::LoadError,
+    remedy::{LESS, Trouble, remedy},
+};
 use wasmparser::{Encoding, Parser, Payload};
 
 /// Maximum number of memories of a component. What links a language's runtime to its bindings may have one of its own
 /// beside the program's (QuickJS: an empty one). Together they have no more bytes than `Limits::memory`.
 pub(super) const MEMORIES: u32 = 2;
+
+/// The name of the count of memories.
+const OF_MEMORIES: &str = "memories";
 
 /// Maximum number of tables of a component.
 pub(super) const TABLES: u32 = 4;
@@ -57,7 +63,8 @@ pub(super) fn pass(wasm: &[u8]) -> Result<(), LoadError> {
         counts.add(&payload);
         counts.nesting = counts.nesting.max(depth);
         if let Some((what, is, most)) = counts.beyond(&MOST) {
-            return Err(LoadError::TooComplex { what, is, most });
+            let remedy = if what == OF_MEMORIES { remedy(Trouble::Memories, wasm) } else { LESS };
+            return Err(LoadError::TooComplex { what, is, most, remedy });
         }
     }
     Ok(())
@@ -81,7 +88,7 @@ impl Counts {
         let each = [
             ("functions", self.functions, most.functions),
             ("bytes in one function", self.largest_body, most.largest_body),
-            ("memories", self.memories, most.memories),
+            (OF_MEMORIES, self.memories, most.memories),
             ("tables", self.tables, most.tables),
             ("modules", self.modules, most.modules),
             ("components within each other", self.nesting, most.nesting),

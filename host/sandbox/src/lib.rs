@@ -1,10 +1,11 @@
 //! Plugins: components of `wit/framework.wit`, loaded once and called on fresh instances.
 //!
-//! The reconcile loop uses only [`Plugins`]. `gate` checks the complexity of components, `compile` compiles them,
-//! `child` does so for foreign ones and checks their settings, `precompiled` ahead of time for the built-in ones. `wasi` decides what a component may import, `call` calls it within its `limits`,
-//! and `convert` checks its answers and converts them to the host's types. `determinism` compares two answers to one
-//! call; `breaker` and `allowance` decide when a plugin is not called. `executor` says where calls run, `beside` is where those
-//! do that no live job waits for. `trace` makes spans of calls.
+//! The reconcile loop uses only [`Plugins`]. `gate` checks the complexity of components and `needs` what they import,
+//! `remedy` words what to tell the tool that made one; `compile` compiles them, `child` does so for foreign ones and checks
+//! their settings, `precompiled` ahead of time for the built-in ones. `wasi` decides what a component may import, `call`
+//! calls it within its `limits`, and `convert` checks its answers and converts them to the host's types. `determinism`
+//! compares two answers to one call; `breaker` and `allowance` decide when a plugin is not called. `executor` says where
+//! calls run, `beside` is where those do that no live job waits for. `trace` makes spans of calls.
 
 mod allowance;
 mod ask;
@@ -26,10 +27,12 @@ mod limits;
 mod load_error;
 mod log;
 mod logging;
+mod needs;
 mod observe;
 mod plan_cache;
 mod precompiled;
 mod registry;
+mod remedy;
 mod settings;
 pub mod source;
 mod stats;

@@ -1,6 +1,8 @@
 //! Errors of loading a plugin.
 
-use super::{child_error::ChildError, convert::CONTRACT, description::DescriptionError};
+use super::{
+    child_error::ChildError, convert::CONTRACT, description::DescriptionError, log::clean, source::NotAComponent,
+};
 use std::path::PathBuf;
 
 /// The reason why a plugin is not loaded.
@@ -18,10 +20,10 @@ pub enum LoadError {
         limit: usize,
     },
     /// The bytes are a core module, or not WebAssembly.
-    #[error("this is {0}, not a WebAssembly component; build the plugin for wasm32-wasip2")]
-    NotAComponent(&'static str),
+    #[error("this is {0}")]
+    NotAComponent(NotAComponent),
     /// A count of the component's parts exceeds its limit.
-    #[error("the component has {is} {what}, more than {most}; a plugin is made of less")]
+    #[error("the component has {is} {what}, more than {most}; {remedy}")]
     TooComplex {
         /// The counted part.
         what: &'static str,
@@ -29,6 +31,8 @@ pub enum LoadError {
         is: u64,
         /// The limit.
         most: u64,
+        /// What to tell the tool that made it.
+        remedy: &'static str,
     },
     /// The component does not compile.
     #[error("failed to compile the component")]
@@ -58,8 +62,19 @@ pub enum LoadError {
         source: std::io::Error,
     },
     /// The component imports something that the host does not offer.
-    #[error("the component imports {0}, which the host does not offer")]
-    Import(String),
+    #[error("the component imports {name}, which the host does not offer; {remedy}")]
+    Import {
+        /// The name of the import, cut.
+        name: String,
+        /// What to tell the tool that made it.
+        remedy: &'static str,
+    },
+    /// The component has functions of the asynchronous ABI.
+    #[error("the component has asynchronous functions, which the host does not offer; {remedy}")]
+    Asynchronous {
+        /// What to tell the tool that made it.
+        remedy: &'static str,
+    },
     /// The component imports a known name with another type than the host offers.
     #[error("the component's {name} is not what the contract has")]
     Invalid {
@@ -90,6 +105,26 @@ pub enum LoadError {
     /// This machine cannot run WebAssembly.
     #[error("failed to set up the WebAssembly engine")]
     Engine(#[source] wasmtime::Error),
+}
+
+impl LoadError {
+    /// Returns the error for an import that the host does not offer.
+    pub(super) fn import(name: &str, remedy: &'static str) -> Self {
+        Self::Import { name: clean(name, 128), remedy }
+    }
+
+    /// Returns the error for exports that are not the contract's, of which it names the first.
+    pub(super) fn export<'a>(names: impl Iterator<Item = &'a str>, source: wasmtime::Error) -> Self {
+        const SHOWN: usize = 8;
+        let mut names = names.map(|name| clean(name, 128));
+        let mut shown: Vec<_> = names.by_ref().take(SHOWN).collect();
+        match names.count() {
+            0 => {}
+            more => shown.push(format!("{more} more")),
+        }
+        let exports = if shown.is_empty() { "nothing".to_owned() } else { shown.join(", ") };
+        Self::Export { exports, source }
+    }
 }
 
 impl From<ChildError> for LoadError {

@@ -1,5 +1,6 @@
 //! The digest and compression of a component's bytes, and their keys in a ConfigMap.
 
+use super::remedy::{Trouble, remedy};
 use decide::Digest;
 use sha2::{Digest as _, Sha256};
 use std::io::Read;
@@ -25,10 +26,26 @@ pub enum Ratio {
 /// Maximum window of a frame, as a power of two: the window that the best compression uses.
 const WINDOW: u32 = 25;
 
-/// Returns whether the bytes begin like a component, not like a core module.
-#[must_use]
-pub fn is_component(wasm: &[u8]) -> bool {
-    matches!(wasm.get(..8), Some([0, b'a', b's', b'm', _, _, 1, 0]))
+/// Bytes that are no component: what they are, and what to tell the tool that made them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("{is}, not a WebAssembly component; {remedy}")]
+pub struct NotAComponent {
+    is: &'static str,
+    remedy: &'static str,
+}
+
+/// Checks that the bytes begin like a component, not like a core module.
+///
+/// # Errors
+/// Returns what they are instead.
+pub fn component(wasm: &[u8]) -> Result<(), NotAComponent> {
+    if matches!(wasm.get(..8), Some([0, b'a', b's', b'm', _, _, 1, 0])) {
+        return Ok(());
+    }
+    Err(match wasm.starts_with(b"\0asm") {
+        true => NotAComponent { is: "a core module", remedy: remedy(Trouble::Module, wasm) },
+        false => NotAComponent { is: "no WebAssembly at all", remedy: "build the plugin for wasm32-wasip2" },
+    })
 }
 
 /// Returns the SHA-256 of the bytes.

@@ -9,6 +9,7 @@ use super::{
     guest::{Guest, charge},
     load_error::LoadError,
     logging,
+    remedy::GUIDE,
 };
 use wasmtime::{
     AsContextMut, Engine, StoreContextMut, bail,
@@ -126,13 +127,19 @@ fn resource(name: &str) -> ResourceType {
 pub(super) fn link(engine: &Engine, component: &Component) -> Result<Linker<Guest>, LoadError> {
     let mut linker = Linker::new(engine);
     for (name, import) in component.component_type().imports(engine) {
-        let refused = || LoadError::Import(name.to_owned());
+        // Seen in the bytes before they were compiled, but for an import that is no interface.
+        let refused = || LoadError::import(name, GUIDE);
         let ComponentItem::ComponentInstance(instance) = import.ty else { return Err(refused()) };
         let interface = allowed(name).ok_or_else(refused)?;
         let defined = linker.instance(name).and_then(|slot| define(engine, slot, interface, &instance));
         defined.map_err(|source| LoadError::Invalid { name: name.to_owned(), source })?;
     }
     Ok(linker)
+}
+
+/// Returns whether a component may import this interface.
+pub(super) fn offers(import: &str) -> bool {
+    allowed(import).is_some()
 }
 
 /// The listed interface that this import is a version of.

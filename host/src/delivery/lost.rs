@@ -307,6 +307,7 @@ fn is_active(statuses: &BTreeMap<String, PluginStatus>, digest: &Digest) -> bool
 #[cfg(test)]
 mod tests {
     use super::*;
+    use sandbox::source::component;
 
     /// The pauses between attempts that end in this way, in seconds.
     fn pauses(absent: &Absent) -> Vec<u64> {
@@ -321,7 +322,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn bytes_that_this_host_does_not_take_are_loaded_ever_more_rarely_up_to_ten_minutes() {
-        let no_component = Absent::Load(LoadError::NotAComponent("a core module"));
+        let no_component = Absent::Load(LoadError::NotAComponent(component(b"").unwrap_err()));
         assert_eq!(pauses(&no_component), [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 600, 600]);
     }
 

@@ -26,7 +26,8 @@ fn importing(name: &str) -> Vec<u8> {
 fn a_file_that_is_no_component_is_refused_with_what_would_be_right() {
     let right = "not a WebAssembly component; build the plugin for wasm32-wasip2";
     assert_eq!(load(b"").to_string(), format!("this is no WebAssembly at all, {right}"));
-    assert_eq!(load(b"\0asm\x01\0\0\0").to_string(), format!("this is a core module, {right}"));
+    let core = load(b"\0asm\x01\0\0\0").to_string();
+    assert!(core.starts_with(&format!("this is a core module, {right}")), "{core}");
     let limit = Limits::default().component;
     assert!(matches!(load(&vec![0; limit + 1]), LoadError::TooLarge { .. }));
 }
@@ -37,9 +38,13 @@ fn an_import_off_the_list_is_refused_by_name() {
         ["wasi:sockets/tcp@0.2.6", "wasi:http/outgoing-handler@0.2.6", "wasi:io/streams@0.3.0", "mine:own/thing"]
     {
         let error = load(&importing(name));
-        assert_eq!(error.to_string(), format!("the component imports {name}, which the host does not offer"));
+        let words = error.to_string();
+        assert!(
+            words.starts_with(&format!("the component imports {name}, which the host does not offer; ")),
+            "{words}"
+        );
     }
-    let LoadError::Import(name) = load(&guest("sockets")) else { panic!() };
+    let LoadError::Import { name, .. } = load(&guest("sockets")) else { panic!() };
     assert!(name.starts_with("wasi:sockets/"), "{name}");
 }
 

@@ -143,8 +143,15 @@ fn a_component_that_the_host_would_refuse_is_reported_with_the_reason() {
     let (well, text) = troupe(&["plugin", "inspect", &file("sockets.wasm", guest("sockets"))]);
     assert!(!well && text.contains("plugins/README.md says what a plugin may import"), "{text}");
     assert!(text.contains("the component imports wasi:sockets/"), "{text}");
+    assert!(text.contains("a plugin has no network: leave out what opens connections"), "{text}");
     let (well, text) = troupe(&["plugin", "inspect", &file("no.wasm", "#!/bin/sh\n")]);
-    assert!(!well && text.contains("is no WebAssembly component; build it for the target wasm32-wasip2"), "{text}");
+    assert!(
+        !well
+            && text.contains(
+                "no.wasm is no WebAssembly at all, not a WebAssembly component; build the plugin for wasm32-wasip2"
+            ),
+        "{text}"
+    );
     let (well, text) = troupe(&["plugin", "inspect", "nowhere"]);
     assert!(!well && text.contains("nowhere cannot be read"), "{text}");
 }

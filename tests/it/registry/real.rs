@@ -103,7 +103,10 @@ async fn what_the_host_would_not_serve_is_not_pushed() {
     let folder = tempfolder("not-pushed");
     fs::write(folder.join("core.wasm"), b"\0asm\x01\0\0\0").unwrap();
     let core = refuses(&folder, &["push", "core.wasm", "localhost:1/p:1", "--insecure"]).await;
-    assert!(core.contains("core.wasm is no WebAssembly component; build it for the target wasm32-wasip2"), "{core}");
+    assert!(
+        core.contains("core.wasm is a core module, not a WebAssembly component; build the plugin for wasm32-wasip2"),
+        "{core}"
+    );
     fs::write(folder.join("paddle.wasm"), Plugins::built_in("paddle").unwrap()).unwrap();
     let pinned = format!("localhost:1/p@{}", Digest::of(b""));
     let digest = refuses(&folder, &["push", "paddle.wasm", &pinned, "--insecure"]).await;
