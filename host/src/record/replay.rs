@@ -72,7 +72,7 @@ impl Replayer {
         let digest = plain.load(label, wasm)?;
         let calls = plain.calls();
         let describe = calls.iter().find(|(_, function, _)| function == "describe");
-        let fuel_of_describe = describe.map_or(0, |(_, _, stats)| stats.fuel);
+        let fuel_of_describe = describe.map_or(0, |(_, _, stats)| stats.fuel / stats.count.max(1));
         let (descriptor, _) = plain.frameworks().remove(0);
         Ok(Self { descriptor, digest, fuel_of_describe, plain, configured: BTreeMap::new() })
     }
@@ -89,7 +89,7 @@ impl Replayer {
         &self.digest
     }
 
-    /// Returns the fuel that `describe` took.
+    /// Returns the fuel that one call of `describe` took; it is called twice when a component is loaded.
     #[must_use]
     pub fn fuel_of_describe(&self) -> u64 {
         self.fuel_of_describe
