@@ -102,7 +102,7 @@ impl Framework for Hostile {
             _ => {}
         }
         let made = commit(misdeed);
-        let image = if cfg!(feature = "next") { "two" } else { "one" };
+        let image = if cfg!(any(feature = "next", feature = "rebuilt")) { "two" } else { "one" };
         let container = json!({ "name": "c", "image": image });
         let template = misdeeds::edited(misdeed).unwrap_or_else(|| {
             Template::Whole(made.unwrap_or_else(|| json!({ "spec": { "containers": [container] } }).to_string()))

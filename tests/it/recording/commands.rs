@@ -102,6 +102,15 @@ fn a_new_version_is_dangerous_where_it_changes_what_runs() {
     let first = &report["jobs"][1]["differences"][0];
     assert_eq!((&first["danger"], &first["field"]), (&json!("dangerous"), &json!("/template/spec/containers/0/image")));
 
+    let note = "both say that they are of one version";
+    assert!(report["note"].is_null(), "{report:#}");
+    let rebuilt = file("rebuilt.wasm", guest("rebuilt"));
+    let (well, text) = troupe(&["plugin", "diff", &old, &rebuilt, "--recording", &both]);
+    assert!(!well && text.contains(&format!("{image} (dangerous)")) && text.contains(note), "{text}");
+    let (_, text) = troupe(&["plugin", "diff", &old, &rebuilt, "--recording", &both, "--json"]);
+    let report: Value = serde_json::from_str(&text).unwrap();
+    assert!(report["note"].as_str().unwrap().starts_with(note), "{report:#}");
+
     let (well, text) = troupe(&["plugin", "diff", &old, "paddle", "--recording", &both]);
     assert!(!well && text.contains("paddle does not serve HostileJob, which "), "{text}");
 
