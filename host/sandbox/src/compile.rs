@@ -39,7 +39,9 @@ pub(super) fn engine(limits: &Limits) -> Result<Engine, LoadError> {
 }
 
 /// Returns a configuration that gives the same result for the same input on every machine: no threads, canonical NaNs,
-/// counted fuel. The child process that compiles uses the same one, so that the host's engine can load its output.
+/// counted fuel. Only how deep calls may nest depends on the code that is made for a processor: [`STACK`] is in bytes of
+/// native frames, and wasmtime counts no others. The child process that compiles uses the same configuration, so that the
+/// host's engine can load its output.
 pub(super) fn config() -> Config {
     let mut config = Config::new();
     config
@@ -160,4 +162,50 @@ fn ready(engine: &Engine, component: &Component) -> Result<Exports, LoadError> {
         .map_err(|source| LoadError::Invalid { name: "imports".to_owned(), source })?;
     let ty = component.component_type();
     Exports::new(linked).map_err(|source| LoadError::export(ty.exports(engine).map(|(name, _)| name), source))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wasmtime::{Store, component::Linker};
+
+    /// Functions whose fuel is known.
+    const KNOWN: &str = r#"(component
+        (core module $m
+            (memory 1)
+            (func $leaf)
+            (func (export "count") (local $i i32)
+                (loop $again
+                    (br_if $again (i32.lt_u (local.tee $i (i32.add (local.get $i) (i32.const 1))) (i32.const 1000)))))
+            (func (export "call") (call $leaf) (call $leaf))
+            (func (export "grow") (drop (memory.grow (i32.const 16))))
+            (func (export "fill") (memory.fill (i32.const 0) (i32.const 7) (i32.const 65536)))
+            (func (export "copy") (memory.copy (i32.const 0) (i32.const 32768) (i32.const 32768))))
+        (core instance $i (instantiate $m))
+        (func (export "count") (canon lift (core func $i "count")))
+        (func (export "call") (canon lift (core func $i "call")))
+        (func (export "grow") (canon lift (core func $i "grow")))
+        (func (export "fill") (canon lift (core func $i "fill")))
+        (func (export "copy") (canon lift (core func $i "copy"))))"#;
+
+    // Budgets of plugins are in fuel: an upgrade of wasmtime that counts otherwise is for the upgrade notes.
+    #[test]
+    fn the_fuel_of_a_known_component_is_what_it_was() {
+        const FULL: u64 = 1_000_000;
+        let engine = Engine::new(&config()).unwrap();
+        let component = Component::new(&engine, wat::parse_str(KNOWN).unwrap()).unwrap();
+        let linker = Linker::new(&engine);
+        let fuel = |function: &str| {
+            let mut store = Store::new(&engine, ());
+            store.set_fuel(FULL).unwrap();
+            store.set_epoch_deadline(1);
+            let instance = linker.instantiate(&mut store, &component).unwrap();
+            let before = store.get_fuel().unwrap();
+            let function = instance.get_typed_func::<(), ()>(&mut store, function).unwrap();
+            function.call(&mut store, ()).unwrap();
+            before - store.get_fuel().unwrap()
+        };
+        let fuels = ["count", "call", "grow", "fill", "copy"].map(|function| (function, fuel(function)));
+        assert_eq!(fuels, [("count", 7001), ("call", 5), ("grow", 3), ("fill", 65_541), ("copy", 32_773)]);
+    }
 }
