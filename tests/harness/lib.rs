@@ -10,7 +10,7 @@
 //! TROUPE_REQUIRE=resilience cargo test -p tests resilience   # ten minutes of trouble
 //! TROUPE_REQUIRE=author cargo test -p tests author::     # a new plugin's crate, from nothing into a cluster
 //! TROUPE_REQUIRE=releases cargo test -p tests releases       # older releases of Kubernetes
-//! TROUPE_REQUIRE=languages cargo test -p tests languages::   # the same plugin in Rust, C, JavaScript and Python
+//! TROUPE_REQUIRE=languages cargo test -p tests languages::   # the same plugin in Rust, C, Go, JavaScript and Python
 //! TROUPE_REQUIRE=book cargo test -p tests book::walk           # the commands of README and the book
 //! TROUPE_REQUIRE=page cargo test -p tests page::         # the page of the host in Chromium
 //! TROUPE_REQUIRE=image cargo test -p tests install       # the image as it is released

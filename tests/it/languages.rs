@@ -16,9 +16,10 @@ use std::{
 };
 
 /// The languages, and where the component of the project is.
-const LANGUAGES: [(&str, &str); 4] = [
+const LANGUAGES: [(&str, &str); 5] = [
     ("rust", "target/wasm32-wasip2/release/echo.wasm"),
     ("c", "target/plugin.wasm"),
+    ("go", "target/plugin.wasm"),
     ("javascript", "target/plugin.wasm"),
     ("python", "target/plugin.wasm"),
 ];

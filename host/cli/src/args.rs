@@ -111,7 +111,7 @@ pub struct RbacArgs {
 /// The commands of `troupe plugin`.
 #[derive(Debug, Subcommand)]
 pub enum PluginCommand {
-    /// Make a plugin's project in a new folder, in Rust, C, JavaScript or Python: code, scenarios, a CRD and an example
+    /// Make a plugin's project in a new folder, in Rust, C, Go, JavaScript or Python: code, scenarios, a CRD and an example
     /// of a job.
     New(NewArgs),
     /// Build the component of the project in a folder, and check it and its CRD as the host would.

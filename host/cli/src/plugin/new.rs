@@ -20,6 +20,8 @@ pub enum Language {
     Rust,
     /// C, against the generated bindings; needs clang, lld and wasi-libc.
     C,
+    /// Go, the ordinary one, in a component with its runtime; needs Go.
+    Go,
     /// JavaScript, in a component with QuickJS; needs Node.js and npm.
     #[value(name = "javascript")]
     JavaScript,
@@ -77,6 +79,15 @@ impl Language {
                 CONTRACT,
                 OF_CONFIG_MAP,
             ],
+            Self::Go => &[
+                (".gitignore", include_str!("new/template/go/gitignore")),
+                ("README.md", include_str!("new/template/go/README.md")),
+                ("go.mod", include_str!("new/template/go/module.txt")),
+                ("go.sum", include_str!("new/template/go/go.sum")),
+                ("job.go", include_str!("new/template/go/job.go")),
+                CONTRACT,
+                OF_CONFIG_MAP,
+            ],
             Self::JavaScript => &[
                 (".gitignore", include_str!("new/template/javascript/gitignore")),
                 ("README.md", include_str!("new/template/javascript/README.md")),
@@ -101,7 +112,7 @@ impl Language {
     fn component(self, file: &str) -> String {
         match self {
             Self::Rust => format!("target/wasm32-wasip2/release/{file}.wasm"),
-            Self::C | Self::JavaScript | Self::Python => "target/plugin.wasm".to_owned(),
+            Self::C | Self::Go | Self::JavaScript | Self::Python => "target/plugin.wasm".to_owned(),
         }
     }
 }

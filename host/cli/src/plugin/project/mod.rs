@@ -2,7 +2,11 @@
 
 #[cfg(feature = "lab")]
 mod c;
+#[cfg(feature = "lab")]
+mod go;
 mod javascript;
+#[cfg(feature = "lab")]
+mod module;
 mod python;
 mod rust;
 
@@ -60,14 +64,14 @@ pub(super) fn component(folder: &Path) -> anyhow::Result<PathBuf> {
             javascript::build(folder)?;
         } else if has(python::SOURCE) {
             python::build(folder)?;
-        } else if has(C_SOURCE) {
+        } else if has(C_SOURCE) || has(GO_SOURCE) {
             #[cfg(feature = "lab")]
-            c::build(folder)?;
+            (if has(GO_SOURCE) { go::build } else { c::build })(folder)?;
             #[cfg(not(feature = "lab"))]
-            bail!("this program was built without the feature `lab`, which has what builds components of C");
+            bail!("this program was built without the feature `lab`, which has what builds components of C and Go");
         } else {
             bail!(
-                "{} has none of {}, {C_SOURCE}, {} and {}; `troupe plugin new` makes a plugin's project",
+                "{} has none of {}, {C_SOURCE}, {GO_SOURCE}, {} and {}; `troupe plugin new` makes a plugin's project",
                 folder.display(),
                 rust::MANIFEST,
                 javascript::SOURCE,
@@ -82,6 +86,9 @@ pub(super) fn component(folder: &Path) -> anyhow::Result<PathBuf> {
 
 /// What says that a folder is a project of C.
 const C_SOURCE: &str = "job.c";
+
+/// What says that a folder is a project of Go.
+const GO_SOURCE: &str = "job.go";
 
 /// Runs a tool in the folder of a project. What it prints goes to standard error.
 fn run(folder: &Path, tool: &mut Command, to_install: &str) -> anyhow::Result<()> {
