@@ -79,6 +79,17 @@ fn project(shell: &Shell, language: &'static str) -> PathBuf {
     project
 }
 
+/// Asks the plugin of JavaScript about a job with times as either engine has them: as numbers, and as BigInts.
+const BOTH_NUMBERS: &str = r#"
+import { framework } from "./job.js";
+for (const now of [1767225600123, 1767225600123n]) {
+  const template = { spec: { containers: [{ name: "main" }] } };
+  framework.bind({ spec: JSON.stringify({ worker: { replicas: 1, template } }) }, {
+    now, roles: [], previousStatus: "{}", pods: [{ role: "worker", phase: "succeeded", terminating: false }],
+  });
+  console.log(JSON.parse(framework.judge({ suspended: false }).status).completionTime);
+}"#;
+
 /// Installs the plugin as its README says, and has a job run to its end.
 async fn served(shell: &Shell, project: &Path, registry: &Registry) {
     let readme = read(&project.join("README.md"));
@@ -119,6 +130,11 @@ async fn a_plugin_of_any_language_does_the_same_and_serves_a_cluster() {
     for (language, component) in LANGUAGES {
         let project = project(&shell, language);
         let file = project.join(component);
+        if language == "javascript" {
+            fs::write(project.join("both.mjs"), BOTH_NUMBERS).unwrap();
+            let times = shell.prints(&format!("cd {} && node both.mjs", project.display()));
+            assert_eq!(times, "2026-01-01T00:00:00Z\n2026-01-01T00:00:00Z\n");
+        }
         // One text of what should happen for all of them, whatever a project of its own has.
         let scenarios = shell.folder.join("rust/echo/scenarios");
         let (file, scenarios) = (file.display(), scenarios.display());

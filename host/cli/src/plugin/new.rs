@@ -94,6 +94,7 @@ impl Language {
                 ("job.js", include_str!("new/template/javascript/job.js")),
                 ("package.json", include_str!("new/template/javascript/package.json")),
                 ("package-lock.json", include_str!("new/template/javascript/package-lock.json")),
+                ("scenarios/cuts-no-emoji.txt", include_str!("new/template/javascript/scenarios/cuts-no-emoji.txt")),
                 CONTRACT,
                 OF_CONFIG_MAP,
             ],

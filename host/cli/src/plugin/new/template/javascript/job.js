@@ -2,8 +2,8 @@
 //
 // Change `describe` for what the plugin serves, `plan` for its pods, and `judge` for its status. `wit/framework.wit`
 // explains every field: here its names are in camel case, an enum is the text of its case, a variant is `{ tag, val }`,
-// and no value is null. The same arguments must give the same answer: there is no clock and no network, and the host may
-// call any of them again.
+// and no value is null. The same arguments must give the same answer: there is no clock, no chance and no network, and the
+// host may call any of them again. `Math.random()` is no chance: its numbers come with the build, the same for every job.
 
 /** The one role: its pods are called `JOB-worker-INDEX`. */
 const WORKER = "worker";
@@ -16,6 +16,12 @@ const MAX_REPLICAS = 10000;
 
 const text = (val) => ({ tag: "text", val });
 const set = (pointer, value) => ({ tag: "set", val: [pointer, JSON.stringify(value)] });
+
+/** The most letters of a value that a message repeats. */
+const SAID = 100;
+
+/** A value as JSON, cut to what a message repeats: by letters, since half of an emoji is no text, and ends the call. */
+const said = (value) => Array.from(JSON.stringify(value) ?? "missing").slice(0, SAID).join("");
 
 /** A part of a JSON pointer. */
 const escaped = (key) => key.replaceAll("~", "~0").replaceAll("/", "~1");
@@ -58,14 +64,14 @@ function checked(job) {
   const wrong = (path, message) => errors.push({ path, message });
   const { suspend, worker } = spec;
   if (typeof (suspend ?? false) !== "boolean") {
-    wrong("spec.suspend", `must be a boolean, not ${JSON.stringify(suspend)}`);
+    wrong("spec.suspend", `must be a boolean, not ${said(suspend)}`);
   }
   if (!isObject(worker)) {
     wrong("spec.worker", "is required: replicas and a template");
   } else {
     const { replicas, template } = worker;
     if (!Number.isInteger(replicas)) {
-      wrong("spec.worker.replicas", `must be an integer, not ${JSON.stringify(replicas) ?? "missing"}`);
+      wrong("spec.worker.replicas", `must be an integer, not ${said(replicas)}`);
     } else if (replicas < 1 || replicas > MAX_REPLICAS) {
       wrong("spec.worker.replicas", `must be from 1 to ${MAX_REPLICAS}, not ${replicas}`);
     }
@@ -162,7 +168,8 @@ function judge(outlook) {
   }
   const status = { phase, running, succeeded, failed };
   if (outcome !== "open") {
-    const now = new Date(seen.now).toISOString().slice(0, "2026-01-01T00:00:00".length);
+    // A u64 of the contract is a number in this engine, and a BigInt in others.
+    const now = new Date(Number(seen.now)).toISOString().slice(0, "2026-01-01T00:00:00".length);
     status.completionTime = JSON.parse(seen.previousStatus).completionTime ?? `${now}Z`;
   }
   return { status: JSON.stringify(status), headline: phase, outcome, clean: null, wakeAt: null, events: [] };

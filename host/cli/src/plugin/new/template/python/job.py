@@ -2,8 +2,8 @@
 
 Change `describe` for what the plugin serves, `plan` for its pods, and `judge` for its status. `wit/framework.wit`
 explains every field; `bindings/` has its types in Python, for an editor. The same arguments must give the same answer:
-there is no clock and no network, and the host may call any of them again. A module that is used must be imported at the
-top of a file.
+there is no clock, no chance and no network, and the host may call any of them again. Sort what comes from a set: its order
+comes with the build, as the numbers of `random` do. A module that is used must be imported at the top of a file.
 """
 
 import functools
