@@ -301,7 +301,7 @@ mod tests {
             let mut pods: Vec<_> =
                 (0..8).map(|number| pod(&number.to_string(), annotation, &"x".repeat(200 << 10))).collect();
             pods.iter_mut().for_each(|pod| kept.admit(pod));
-            assert!(kept.by_namespace["ns"] > 800 << 10, "{annotation}");
+            assert!(kept.by_namespace["ns"].children > 800 << 10, "{annotation}");
             let held: usize = pods.iter().map(|pod| pod.held.bytes()).sum();
             assert!(held < 2 << 20, "{annotation}: {held} bytes are held");
             let refused = pods.iter().filter_map(|pod| pod.unreadable.as_ref()).map(|wrong| wrong.path.clone());
