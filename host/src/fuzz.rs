@@ -6,6 +6,7 @@ use crate::{
     delivery,
     observe::{
         layout::{Purpose, WatchSpec},
+        places::Places,
         watch,
         wire::{self, Held},
     },
@@ -124,13 +125,13 @@ pub fn watch(bytes: &[u8]) {
     let pods = WatchSpec {
         resource: Resource::new("v1", "Pod", "pods"),
         selector: None,
-        purpose: Purpose::Pods(vec!["/metadata/annotations".into()]),
+        purpose: Purpose::Pods(["/metadata/annotations"].into_iter().collect()),
         optional: false,
     };
-    let kept = ["/data", "/status/conditions", "/spec/~1x"].map(ToOwned::to_owned).to_vec();
+    let kept = ["/data", "/status/conditions", "/spec", "/spec/~1x"].into_iter().collect();
     let children = WatchSpec { purpose: Purpose::Children(kept), ..pods.clone() };
     let jobs = kind_of(object).map(|(kind, _)| jobs_of(&kind));
-    let no_fields = [Purpose::Pods(vec![]), Purpose::Children(vec![])];
+    let no_fields = [Purpose::Pods(Places::default()), Purpose::Children(Places::default())];
     let no_fields = no_fields.map(|purpose| Some(WatchSpec { purpose, ..pods.clone() }));
     for spec in [Some(pods), Some(children), jobs].into_iter().chain(no_fields).flatten() {
         assert!(wire::scan_agrees(object, &spec), "one scan and the sections decode {object:?} differently");

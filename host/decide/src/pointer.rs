@@ -11,7 +11,8 @@ pub(crate) fn escaped(name: &str) -> Cow<'_, str> {
 }
 
 /// Unescapes a step of a pointer to the name of a field.
-pub(crate) fn unescaped(step: &str) -> Cow<'_, str> {
+#[must_use]
+pub fn unescaped(step: &str) -> Cow<'_, str> {
     if step.contains('~') { step.replace("~1", "/").replace("~0", "~").into() } else { step.into() }
 }
 
@@ -29,7 +30,8 @@ pub fn find<'a>(root: &'a Value, pointer: &str) -> Option<&'a Value> {
 }
 
 /// Returns the index of an item (RFC 6901, section 4): digits without a leading zero.
-fn index(step: &str) -> Option<usize> {
+#[must_use]
+pub fn index(step: &str) -> Option<usize> {
     let has_digits = step.bytes().all(|byte| byte.is_ascii_digit()) && (step == "0" || !step.starts_with('0'));
     has_digits.then(|| step.parse().ok()).flatten()
 }

@@ -52,10 +52,25 @@ impl<'de> Deserialize<'de> for Decoded {
     /// Decodes a field of any depth.
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         let mut bounds = Bounds::default();
-        let value = Level { left: MOST_LEVELS, bounds: &mut bounds }.deserialize(from)?;
-        let first = bounds.first.map(|(left_out, steps)| left_out(path(&steps)));
-        Ok(Self { value, left_out: if bounds.left == 0 { Some(LeftOut::TooMuch(MOST_BYTES)) } else { first } })
+        let value = bounded(from, MOST_LEVELS, &mut bounds)?;
+        let left_out = match bounds.is_full() {
+            true => Some(LeftOut::TooMuch(MOST_BYTES)),
+            false => bounds.first.map(|(left_out, steps)| left_out(path(&steps))),
+        };
+        Ok(Self { value, left_out })
     }
+}
+
+/// Decodes a value: at most so many levels of it, within the bounds.
+///
+/// # Errors
+/// If it is no JSON.
+pub(super) fn bounded<'de, D: Deserializer<'de>>(
+    from: D,
+    levels: usize,
+    bounds: &mut Bounds,
+) -> Result<Value, D::Error> {
+    Level { left: levels, bounds }.deserialize(from)
 }
 
 /// Decodes a text of any depth.
@@ -87,8 +102,8 @@ fn path(steps: &[String]) -> String {
     first.join(".")
 }
 
-/// What bounds the values of one text.
-struct Bounds {
+/// What bounds the values of one text: [`MOST_BYTES`] of them.
+pub(super) struct Bounds {
     /// The bytes that further values may take. At 0 nothing further is decoded.
     left: usize,
     /// The first value that was left out for another reason, with the steps to it, the innermost step first.
@@ -120,7 +135,13 @@ impl Bounds {
         self.has_room(if entries.is_multiple_of(PLACES_USED) { MAP_NODE } else { 0 })
     }
 
-    fn has_room(&mut self, bytes: usize) -> bool {
+    /// Returns whether nothing further is decoded.
+    pub(super) fn is_full(&self) -> bool {
+        self.left == 0
+    }
+
+    /// Counts so many bytes. Returns whether there is room for them.
+    pub(super) fn has_room(&mut self, bytes: usize) -> bool {
         self.left = self.left.saturating_sub(bytes);
         self.left > 0
     }

@@ -97,7 +97,7 @@ mod tests {
             },
         });
         let resource = Resource::new("batch/v1", "Job", "jobs");
-        let purpose = Purpose::Children(vec!["/status".into()]);
+        let purpose = Purpose::Children(["/status"].into_iter().collect());
         wire::object(&text.to_string(), &WatchSpec { resource, selector: None, purpose, optional: false }).unwrap()
     }
 

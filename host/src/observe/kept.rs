@@ -157,6 +157,7 @@ mod tests {
         job_key::GroupKind,
         observe::{
             layout::{Purpose, WatchSpec},
+            places::Places,
             wire,
         },
     };
@@ -170,7 +171,7 @@ mod tests {
         metadata["ownerReferences"] = json!([owner]);
         let text = json!({ "metadata": metadata, "data": { "a": "x".repeat(bytes) } }).to_string();
         let resource = Resource::new("v1", "ConfigMap", "configmaps");
-        let purpose = Purpose::Children(vec!["/data".into()]);
+        let purpose = Purpose::Children(["/data"].into_iter().collect());
         wire::object(&text, &WatchSpec { resource, selector: None, purpose, optional: false }).unwrap()
     }
 
@@ -285,7 +286,7 @@ mod tests {
         let spec = WatchSpec {
             resource: Resource::new("v1", "Pod", "pods"),
             selector: None,
-            purpose: Purpose::Pods(vec![]),
+            purpose: Purpose::Pods(Places::default()),
             optional: false,
         };
         wire::object(&json!({ "metadata": metadata }).to_string(), &spec).unwrap()

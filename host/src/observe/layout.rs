@@ -6,7 +6,10 @@ mod unserved;
 use crate::{
     api::resource::Resource,
     job_key::GroupKind,
-    observe::accepted::{Acceptance, Accepted},
+    observe::{
+        accepted::{Acceptance, Accepted},
+        places::Places,
+    },
 };
 use decide::{
     Digest, RecordedDigest,
@@ -80,13 +83,13 @@ pub enum Purpose {
     /// Jobs of this kind.
     Jobs(GroupKind),
     /// Pods. Of each, the values at these JSON pointers are kept beside what the host reads itself.
-    Pods(Vec<String>),
+    Pods(Places),
     /// Other children. Of each, only the values at these JSON pointers are kept.
-    Children(Vec<String>),
+    Children(Places),
     /// Objects whose controller is a pod of a job, kept likewise.
-    Dependents(Vec<String>),
+    Dependents(Places),
     /// Objects of the cluster that Workloads refer to, kept likewise.
-    Classes(Vec<String>),
+    Classes(Places),
 }
 
 /// The number of a watch, which no other watch gets for as long as the host runs.
@@ -451,7 +454,7 @@ fn watch_of(child: &ChildKind) -> WatchSpec {
             OwnedBy::Pod => Purpose::Dependents,
             OwnedBy::Job if child.kind == "Pod" => Purpose::Pods,
             OwnedBy::Job => Purpose::Children,
-        }(child.keep.clone()),
+        }(child.keep.iter().cloned().collect()),
         optional: child.optional,
     }
 }
@@ -469,13 +472,13 @@ static QUEUES: LazyLock<Vec<WatchSpec>> = LazyLock::new(|| {
     let workloads = WatchSpec {
         resource: Resource::new(WORKLOADS.api_version, WORKLOADS.kind, WORKLOADS.plural),
         selector: Some(format!("{label}={value}")),
-        purpose: Purpose::Children(WORKLOADS.keep.map(String::from).into()),
+        purpose: Purpose::Children(WORKLOADS.keep.into_iter().collect()),
         optional: true,
     };
     let class = |class: &Class| WatchSpec {
         resource: Resource::new(class.api_version, class.kind, class.plural),
         selector: None,
-        purpose: Purpose::Classes(class.keep.iter().map(ToString::to_string).collect()),
+        purpose: Purpose::Classes(class.keep.iter().copied().collect()),
         optional: true,
     };
     std::iter::once(workloads).chain(CLASSES.iter().map(class)).collect()

@@ -11,6 +11,7 @@ mod kept;
 pub mod layout;
 mod observed;
 pub(crate) mod pages;
+pub mod places;
 pub(crate) mod position;
 pub(crate) mod records;
 pub(crate) mod reports;

@@ -142,7 +142,10 @@ mod tests {
     use crate::job_key::GroupKind;
     use crate::{
         api::resource::Resource,
-        observe::layout::{Purpose, WatchSpec},
+        observe::{
+            layout::{Purpose, WatchSpec},
+            places::Places,
+        },
     };
 
     fn object(name: &str) -> Object {
@@ -154,7 +157,7 @@ mod tests {
             },
         });
         let resource = Resource::new("v1", "Pod", "pods");
-        let spec = WatchSpec { resource, selector: None, purpose: Purpose::Pods(vec![]), optional: false };
+        let spec = WatchSpec { resource, selector: None, purpose: Purpose::Pods(Places::default()), optional: false };
         crate::observe::wire::object(&text.to_string(), &spec).unwrap()
     }
 
@@ -231,7 +234,7 @@ mod tests {
             },
         });
         let resource = Resource::new("batch/v1", "Job", "jobs");
-        let purpose = Purpose::Children(vec!["/status".into()]);
+        let purpose = Purpose::Children(["/status"].into_iter().collect());
         crate::observe::wire::object(
             &text.to_string(),
             &WatchSpec { resource, selector: None, purpose, optional: false },

@@ -467,7 +467,7 @@ impl Watch {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api::resource::Resource;
+    use crate::{api::resource::Resource, observe::places::Places};
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     fn refused(code: u16) -> WatchError {
@@ -496,7 +496,8 @@ mod tests {
             async move { Ok::<_, tower::BoxError>(http::Response::new(axum::body::Body::from(page))) }
         });
         let resource = Resource::new("v1", "ConfigMap", "configmaps");
-        let spec = WatchSpec { resource, selector: None, purpose: Purpose::Children(vec![]), optional: false };
+        let spec =
+            WatchSpec { resource, selector: None, purpose: Purpose::Children(Places::default()), optional: false };
         let watch = Watch {
             client: Client::new(server, "default"),
             discovery: Arc::new(Discovery::new(sim::Sim::new(sim::Options::default()).client("host"))),
@@ -520,7 +521,8 @@ mod tests {
         for number in 0..600 {
             let api_version = format!("g{}.example.com/v1", number % 60);
             let resource = Resource::new(&api_version, &format!("Tale{number}"), &format!("tales{number}"));
-            let spec = WatchSpec { resource, selector: None, purpose: Purpose::Children(vec![]), optional: false };
+            let spec =
+                WatchSpec { resource, selector: None, purpose: Purpose::Children(Places::default()), optional: false };
             let (stores, queue) = (Arc::default(), Arc::default());
             let place = (WatchId(number), spec);
             watches.spawn(watch(sim.client(HOST), discovery.clone(), stores, queue, place, None, [7; 32]));

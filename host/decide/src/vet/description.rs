@@ -52,6 +52,9 @@ const MOST_CHILDREN: usize = 64;
 /// Maximum number of places that are kept of the objects of a kind. Each is looked for in each object.
 const MOST_KEPT: usize = 64;
 
+/// Maximum bytes of the JSON pointer to such a place. The longest name of an annotation has 317.
+const LONGEST_PLACE: usize = 1024;
+
 /// Maximum number of places in a spec whose objects are read: a pass waits for one after the other.
 const MOST_READS: usize = 8;
 
@@ -101,6 +104,14 @@ pub enum DescriptionError {
         /// The maximum.
         most: usize,
     },
+    /// No object has such a place.
+    #[error("keep of {kind}: {at:?} is no JSON pointer to a field of at most {LONGEST_PLACE} bytes")]
+    Place {
+        /// Kind.
+        kind: String,
+        /// The beginning of the pointer.
+        at: String,
+    },
     /// The API server would refuse every list and watch with the selector.
     #[error("{kind}: {selector:?} is no label selector")]
     Selector {
@@ -142,6 +153,10 @@ pub fn description(descriptor: &Descriptor) -> Result<(), DescriptionError> {
     most("children".into(), descriptor.children.len(), MOST_CHILDREN)?;
     for child in &descriptor.children {
         most(format!("keep of {}", child.kind), child.keep.len(), MOST_KEPT)?;
+        if let Some(at) = child.keep.iter().find(|at| !is_place(at)) {
+            let at = at.chars().take(64).collect();
+            return Err(DescriptionError::Place { kind: child.kind.clone(), at });
+        }
         if let Some(selector) = child.selector.as_deref().filter(|it| !it.is_empty() && !is_selector(it)) {
             return Err(DescriptionError::Selector { kind: child.kind.clone(), selector: selector.to_owned() });
         }
@@ -170,6 +185,12 @@ pub fn description(descriptor: &Descriptor) -> Result<(), DescriptionError> {
     }
     descriptor.kinds.iter().try_for_each(kinds::job)?;
     Ok(descriptor.children.iter().try_for_each(kinds::child)?)
+}
+
+/// Returns whether an object may have a field at this JSON pointer.
+fn is_place(at: &str) -> bool {
+    let is_escaped = at.split('~').skip(1).all(|rest| rest.starts_with(['0', '1']));
+    at.starts_with('/') && is_escaped && at.len() <= LONGEST_PLACE
 }
 
 /// Returns whether no plan may have an object of this kind.

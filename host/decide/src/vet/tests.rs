@@ -432,6 +432,8 @@ fn a_description_has_no_more_kinds_and_places_than_a_framework_needs() {
     assert_eq!(children, "children: 65, at most 64");
     let keep = refused(|it| it.children[0].keep = vec!["/data".into(); 20_000]);
     assert_eq!(keep, "keep of Pod: 20000, at most 64");
+    let deep = refused(|it| it.children[0].keep = vec!["/x".repeat(600_000)]);
+    assert!(deep.ends_with("is no JSON pointer to a field of at most 1024 bytes") && deep.len() < 200, "{deep}");
 }
 
 // Every list and watch with it would be refused, and the host would never be ready.

@@ -2,9 +2,9 @@
 
 use super::{
     Held, Metadata, Object, Wire, is_stored, or_default,
-    sections::{Parts, kept, metadata, within},
+    sections::{Parts, metadata, within},
 };
-use crate::observe::layout::WatchSpec;
+use crate::observe::{layout::WatchSpec, places::Places};
 use decide::{plan::FieldError, snapshot::Child};
 use serde::Deserialize;
 use serde_json::Value;
@@ -25,10 +25,10 @@ impl Wire<'_> for ChildWire {
 
 /// Decodes a child section by section, with only the fields that the framework keeps: none of an object that is not stored,
 /// such as a ConfigMap that nobody owns.
-pub(super) fn by_section(text: &str, parts: &Parts<'_>, spec: &WatchSpec, keep: &[String]) -> Object {
+pub(super) fn by_section(text: &str, parts: &Parts<'_>, spec: &WatchSpec, keep: &Places) -> Object {
     let (metadata, wrong_metadata) = metadata(parts);
     let is_stored = is_stored(&spec.purpose, metadata.controller());
-    let (fields, wrong_fields) = kept(text, if is_stored { keep } else { &[] });
+    let (fields, wrong_fields) = if is_stored { keep.values(text) } else { Default::default() };
     let unreadable = wrong_metadata.or(wrong_fields);
     child(metadata, spec, fields, unreadable)
 }

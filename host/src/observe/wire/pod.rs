@@ -2,9 +2,9 @@
 
 use super::{
     Held, Metadata, Object, Wire, is_stored_child, or_default,
-    sections::{Parts, kept, metadata, typed, unreadable, within},
+    sections::{Parts, metadata, typed, unreadable, within},
 };
-use crate::observe::layout::WatchSpec;
+use crate::observe::{layout::WatchSpec, places::Places};
 use decide::{
     addresses::ADDRESSES_ANNOTATION,
     attempts::ATTEMPT_ANNOTATION,
@@ -155,7 +155,7 @@ impl Wire<'_> for PodWire {
 }
 
 /// Decodes a pod section by section, with the other fields that the framework keeps.
-pub(super) fn by_section(text: &str, parts: &Parts<'_>, keep: &[String]) -> Object {
+pub(super) fn by_section(text: &str, parts: &Parts<'_>, keep: &Places) -> Object {
     let (metadata, wrong_metadata) = metadata(parts);
     let (spec, wrong_spec) = typed::<PodSpecWire>(parts.spec);
     let (mut status, wrong_status) = typed::<PodStatusWire>(parts.status);
@@ -165,7 +165,7 @@ pub(super) fn by_section(text: &str, parts: &Parts<'_>, keep: &[String]) -> Obje
     let wrong = wrong_spec.map(|error| unreadable("spec", &error));
     let wrong = wrong.or(wrong_status.map(|error| unreadable("status", &error)));
     let is_stored = is_stored_child(metadata.controller());
-    let (fields, wrong_fields) = kept(text, if is_stored { keep } else { &[] });
+    let (fields, wrong_fields) = if is_stored { keep.values(text) } else { Default::default() };
     pod(PodWire { metadata, spec, status }, fields, wrong_metadata.or(wrong).or(wrong_fields))
 }
 
@@ -184,7 +184,7 @@ fn pod(wire: PodWire, fields: BTreeMap<String, Value>, unreadable: Option<FieldE
 /// The text is no JSON of an object.
 pub fn read_pod(text: &str) -> Result<Pod, serde_json::Error> {
     let parts: Parts<'_> = serde_json::from_str(text)?;
-    match by_section(text, &parts, &[]).held {
+    match by_section(text, &parts, &Places::default()).held {
         Held::Pod(pod) => Ok(Arc::unwrap_or_clone(pod)),
         _ => unreachable!("a pod is held as one"),
     }

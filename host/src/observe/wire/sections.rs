@@ -1,11 +1,10 @@
 //! The sections of an object, each decoded by itself, so that an error in one leaves the others.
 
 use super::Metadata;
-use crate::observe::decode::{self, Decoded, LeftOut};
-use decide::{plan::FieldError, weight};
+use crate::observe::decode::{self, LeftOut};
+use decide::plan::FieldError;
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Value, json, value::RawValue};
-use std::collections::BTreeMap;
 
 /// The sections of an object, not decoded yet.
 #[derive(Default, Deserialize)]
@@ -66,36 +65,4 @@ fn wrong(section: &str, left_out: &LeftOut) -> FieldError {
         LeftOut::TooMuch(_) => section.to_owned(),
     };
     unreadable(path, left_out)
-}
-
-/// A value that is kept of a child takes at most so many bytes, as estimated. The data of a ConfigMap, which has at most
-/// 1 MiB, takes no more unless it is in very many small pieces.
-const MOST_KEPT: usize = 2 << 20;
-
-/// Returns the values at these pointers, and the first error in the sections that they lead into. Decodes no other
-/// section. A value that takes too much memory is not kept, and is an error.
-pub(super) fn kept(text: &str, keep: &[String]) -> (BTreeMap<String, Value>, Option<FieldError>) {
-    let (mut fields, mut wrong) = (BTreeMap::new(), None);
-    if keep.is_empty() {
-        return (fields, wrong);
-    }
-    let sections: BTreeMap<String, &RawValue> = serde_json::from_str(text).unwrap_or_default();
-    for pointer in keep {
-        let inner = pointer.strip_prefix('/').unwrap_or(pointer);
-        let (name, rest) = inner.find('/').map_or((inner, ""), |slash| inner.split_at(slash));
-        let Some(part) = sections.get(name) else { continue };
-        match decode::value(part.get()) {
-            Ok(Decoded { left_out: Some(too_much @ LeftOut::TooMuch(_)), .. }) => {
-                wrong = wrong.or(Some(unreadable(name, &too_much)));
-            }
-            Ok(mut read) => match read.value.pointer_mut(rest).map(Value::take) {
-                Some(value) if weight::json(&value) > MOST_KEPT => {
-                    wrong = wrong.or(Some(unreadable(inner.replace('/', "."), &LeftOut::TooMuch(MOST_KEPT))));
-                }
-                value => fields.extend(value.map(|value| (pointer.clone(), value))),
-            },
-            Err(error) => wrong = wrong.or(Some(unreadable(name, &error))),
-        }
-    }
-    (fields, wrong)
 }

@@ -1,6 +1,6 @@
 use super::*;
 use crate::api::resource::Resource;
-use crate::job_key::GroupKind;
+use crate::{job_key::GroupKind, observe::places::Places};
 use decide::snapshot::{Job, PodPhase};
 use serde_json::json;
 
@@ -45,16 +45,16 @@ fn of_a_job_that_is_nested_too_deep_everything_else_is_read() {
 fn metadata_that_cannot_be_read_still_says_whose_the_object_is() {
     let mut metadata = metadata_of("odd");
     metadata["labels"] = json!({ "a": 5 });
-    let object = read(Purpose::Pods(vec![]), "Pod", &json!({ "metadata": metadata }));
+    let object = read(Purpose::Pods(Places::default()), "Pod", &json!({ "metadata": metadata }));
     assert_eq!((object.namespace.as_str(), object.name.as_str(), object.resource_version), ("ns", "odd", 7));
     assert_eq!(object.owner.unwrap().uid, "u");
     assert_eq!(object.unreadable.unwrap().path, "Pod odd: metadata");
 }
 
-// Whoever may make ConfigMaps decides how much there is in those of nobody.
+// Everybody who may create ConfigMaps decides how large those without an owner are.
 #[test]
 fn of_an_object_that_is_not_stored_no_field_is_decoded() {
-    let keep = || vec!["/data".to_owned()];
+    let keep = || ["/data"].into_iter().collect();
     let data = format!(r#"{{"many":[{}]}}"#, vec!["{}"; 500_000].join(","));
     let object = |owners: &str, purpose: Purpose| {
         let metadata =
@@ -83,8 +83,9 @@ fn a_pod_has_what_its_framework_keeps_of_it() {
     let mut metadata = metadata_of("w-0");
     metadata["annotations"] = json!({ "rank": "7" });
     let status = json!({ "phase": "Running", "conditions": [{ "type": "Ready", "status": "True" }] });
-    let keep = ["/metadata/annotations", "/status/conditions", "/spec/nowhere"].map(String::from);
-    let object = read(Purpose::Pods(keep.to_vec()), "Pod", &json!({ "metadata": metadata, "status": status }));
+    let keep = ["/metadata/annotations", "/status/conditions", "/spec/nowhere"];
+    let object =
+        read(Purpose::Pods(keep.into_iter().collect()), "Pod", &json!({ "metadata": metadata, "status": status }));
     let Held::Pod(pod) = object.held else { panic!("a pod") };
     assert_eq!(pod.fields["/metadata/annotations"], json!({ "rank": "7" }));
     assert_eq!(pod.fields["/status/conditions"], status["conditions"]);
@@ -94,7 +95,8 @@ fn a_pod_has_what_its_framework_keeps_of_it() {
 #[test]
 fn a_pod_whose_status_cannot_be_read_is_there_and_in_no_known_phase() {
     let status = json!({ "phase": "Succeeded", "containerStatuses": [{ "name": "main", "restartCount": -1 }] });
-    let object = read(Purpose::Pods(vec![]), "Pod", &json!({ "metadata": metadata_of("odd"), "status": status }));
+    let object =
+        read(Purpose::Pods(Places::default()), "Pod", &json!({ "metadata": metadata_of("odd"), "status": status }));
     let Held::Pod(pod) = object.held else { panic!("a pod") };
     assert_eq!((pod.phase, pod.owner_uid.as_str()), (PodPhase::Unknown, "u"));
     let wrong = object.unreadable.unwrap();
@@ -104,10 +106,10 @@ fn a_pod_whose_status_cannot_be_read_is_there_and_in_no_known_phase() {
 
 #[test]
 fn of_a_child_only_what_is_kept_is_decoded() {
-    let keep = ["/data", "/spec/size", "/spec/none"].map(String::from);
+    let keep = ["/data", "/spec/size", "/spec/none"];
     let object =
         json!({ "metadata": metadata_of("c"), "data": { "a": "b" }, "spec": { "size": 3 }, "odd": nested(120) });
-    let object = read(Purpose::Children(keep.to_vec()), "ConfigMap", &object);
+    let object = read(Purpose::Children(keep.into_iter().collect()), "ConfigMap", &object);
     let Held::Child(child) = object.held else { panic!("a child") };
     let fields = [("/data", json!({ "a": "b" })), ("/spec/size", json!(3))];
     assert_eq!(child.fields, fields.map(|(pointer, value)| (pointer.to_owned(), value)).into());
@@ -118,9 +120,9 @@ fn of_a_child_only_what_is_kept_is_decoded() {
 #[test]
 fn of_a_child_whose_fields_take_too_much_memory_none_is_kept_and_its_job_says_so() {
     let data: BTreeMap<String, String> = (0..50_000).map(|number| (format!("{number:x}"), String::new())).collect();
-    let keep = ["/data", "/spec/size"].map(String::from).to_vec();
+    let keep = ["/data", "/spec/size"];
     let object = json!({ "metadata": metadata_of("c"), "data": data, "spec": { "size": 3 } });
-    let object = read(Purpose::Children(keep), "ConfigMap", &object);
+    let object = read(Purpose::Children(keep.into_iter().collect()), "ConfigMap", &object);
     let Held::Child(child) = object.held else { panic!("a child") };
     assert_eq!(child.fields, BTreeMap::from([("/spec/size".to_owned(), json!(3))]));
     let wrong = object.unreadable.unwrap();
@@ -153,8 +155,8 @@ fn only_what_is_kept_of_a_child_is_weighed() {
     let env: Vec<_> = (0..8000).map(|number| json!({ "name": format!("V{number}"), "value": "v" })).collect();
     let template = json!({ "spec": { "containers": [{ "env": env }], "nodeSelector": { "zone": "a" } } });
     let object = json!({ "metadata": metadata_of("l"), "spec": { "suspend": false, "template": template } });
-    let keep = ["/spec/suspend", "/spec/template/spec/nodeSelector"].map(String::from).to_vec();
-    let object = read(Purpose::Children(keep), "Job", &object);
+    let keep = ["/spec/suspend", "/spec/template/spec/nodeSelector"];
+    let object = read(Purpose::Children(keep.into_iter().collect()), "Job", &object);
     let Held::Child(child) = &object.held else { panic!("a child") };
     assert_eq!((object.unreadable.as_ref(), child.fields.len()), (None, 2));
 }
@@ -205,7 +207,7 @@ fn what_the_ledger_of_a_job_says_is_known_of_all_jobs_without_reading_their_stat
 #[test]
 fn an_object_that_has_no_name_is_an_error() {
     for text in ["7", "{}", r#"{"metadata":null}"#, r#"{"metadata":{"name":7}}"#, "{"] {
-        assert!(super::object(text, &spec("Pod", Purpose::Pods(vec![]))).is_err(), "{text}");
+        assert!(super::object(text, &spec("Pod", Purpose::Pods(Places::default()))).is_err(), "{text}");
     }
 }
 
@@ -219,7 +221,8 @@ fn a_pod_is_on_a_lost_node_where_only_its_condition_says_that_it_is_not_ready() 
         let main = json!({ "name": "main", "ready": container_is_ready });
         let status =
             json!({ "phase": "Running", "reason": of_pod, "conditions": [ready], "containerStatuses": [main] });
-        let object = read(Purpose::Pods(vec![]), "Pod", &json!({ "metadata": metadata_of("w-0"), "status": status }));
+        let object =
+            read(Purpose::Pods(Places::default()), "Pod", &json!({ "metadata": metadata_of("w-0"), "status": status }));
         let Held::Pod(pod) = object.held else { panic!("a pod") };
         pod.node_lost.map(|at| at.to_string())
     };
@@ -237,14 +240,21 @@ fn a_pod_with_scheduling_gates_is_seen_with_their_names() {
         json!({ "type": "PodScheduled", "status": "False", "reason": "SchedulingGated", "message": "gated" });
     let spec = json!({ "schedulingGates": [{ "name": "example.org/quota" }, { "name": "example.org/data" }] });
     let status = json!({ "phase": "Pending", "conditions": [condition] });
-    let object =
-        read(Purpose::Pods(vec![]), "Pod", &json!({ "metadata": metadata_of("w"), "spec": spec, "status": status }));
+    let object = read(
+        Purpose::Pods(Places::default()),
+        "Pod",
+        &json!({ "metadata": metadata_of("w"), "spec": spec, "status": status }),
+    );
     let Held::Pod(pod) = object.held else { panic!("a pod") };
     assert_eq!(pod.unscheduled.as_ref().unwrap().message, "example.org/quota, example.org/data");
 }
 
 fn purposes() -> [Purpose; 3] {
-    [Purpose::Jobs(GroupKind::new("example.com", "Tale")), Purpose::Pods(vec![]), Purpose::Children(vec![])]
+    [
+        Purpose::Jobs(GroupKind::new("example.com", "Tale")),
+        Purpose::Pods(Places::default()),
+        Purpose::Children(Places::default()),
+    ]
 }
 
 /// Returns the object in a form that does not depend on how a job's text is written.
