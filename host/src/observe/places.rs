@@ -320,7 +320,6 @@ mod tests {
         let [one, many] = [1, 64].map(|number| {
             let (text, places) = of_annotations(number);
             let taken = measure(|| assert_eq!(places.values(&text).0.len(), number));
-            eprintln!("{number} pointers: {taken:?}");
             taken.count_total
         });
         assert!(one <= 10 && many <= one + 63 * 3, "{one} allocations for one pointer, {many} for 64");
