@@ -71,14 +71,14 @@ impl<W: Write> Write for Line<W> {
     }
 }
 
-/// Returns the line with what a terminal obeys as `\u{202e}`, in JSON as `\u202e`; its end stays. Colours are the formatter's,
-/// which escapes those that others have written.
+/// Returns the line with what a terminal obeys as `\u{202e}`, in JSON as `\u202e`; its end stays, and so do colours
+/// where the formatter writes some: it does not escape all that others have written.
 fn escaped(form: Form, line: &str) -> String {
     let (line, end) = line.strip_suffix('\n').map_or((line, ""), |line| (line, "\n"));
     let mut text = String::with_capacity(line.len() + 1);
-    for character in line.chars() {
+    for (at, character) in line.char_indices() {
         let written = match form {
-            Form::Text { has_colours: true } if character == '\x1b' => text.write_char(character),
+            Form::Text { has_colours: true } if is_colour(&line[at..]) => text.write_char(character),
             Form::Json if is_obeyed(character) => write!(text, "\\u{:04x}", u32::from(character)),
             Form::Text { .. } if is_obeyed(character) => write!(text, "{}", character.escape_unicode()),
             Form::Text { .. } | Form::Json => text.write_char(character),
@@ -86,6 +86,12 @@ fn escaped(form: Form, line: &str) -> String {
         written.expect("a string takes all");
     }
     text + end
+}
+
+/// Returns whether the text begins with the sequence of a colour or a style.
+fn is_colour(text: &str) -> bool {
+    let codes = text.strip_prefix("\x1b[");
+    codes.is_some_and(|codes| codes.trim_start_matches(|c: char| c.is_ascii_digit() || c == ';').starts_with('m'))
 }
 
 #[cfg(test)]
