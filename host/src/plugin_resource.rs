@@ -47,13 +47,30 @@ pub struct PluginSpec {
     /// What its calls may use up.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limits: Option<sandbox::PluginLimits>,
-    /// What its plans may contain beyond what a job's user asks for. Nothing unless it stands here.
+    /// What its plans may contain beyond what a job's user asks for. Nothing unless it stands here; with source.builtIn all
+    /// that the plugin asks for, unless anything stands here.
     #[serde(default)]
     #[schemars(transform = without_blanks)]
     pub grants: Grants,
     /// How a new digest comes to serve.
     #[serde(default)]
     pub upgrade: Upgrade,
+}
+
+impl PluginSpec {
+    /// Returns the grants of the component. `None` means all that it asks for: so it is with what comes with the host, where
+    /// the Plugin names no grant.
+    #[must_use]
+    pub fn granted(&self) -> Option<&Grants> {
+        let is_trusted = self.source.built_in.is_some() && self.grants == Grants::default();
+        (!is_trusted).then_some(&self.grants)
+    }
+
+    /// Returns the grants that hold for what comes with the host: fewer than it asks for, perhaps.
+    #[must_use]
+    pub fn granted_to_built_in(&self) -> Option<&Grants> {
+        self.granted().filter(|_| self.source.built_in.is_some())
+    }
 }
 
 /// What a grant names has no spaces.

@@ -116,14 +116,12 @@ async fn of_cluster(plugins: &mut Vec<Plugin>, own: &str) -> anyhow::Result<()> 
                 continue;
             }
         };
-        let PluginSpec { source, config, grants, .. } = resource.spec;
-        let config = config.unwrap_or_else(|| json!({}));
+        let config = resource.spec.config.clone().unwrap_or_else(|| json!({}));
         let descriptor = configured(&descriptor, &config).unwrap_or_else(|error| {
             out::diagnostic(format_args!("plugin {name} gets no rights for its settings: {error}"));
             descriptor
         });
-        // A built-in plugin is trusted like the host.
-        let grants = if source.built_in.is_some() { wanted(&descriptor, &config) } else { grants };
+        let grants = resource.spec.granted().cloned().unwrap_or_else(|| wanted(&descriptor, &config));
         put(plugins, Plugin { descriptor, grants });
     }
     Ok(())

@@ -13,7 +13,7 @@ use crate::{
     api::{answer, names::NamesError},
     job_key::JobKey,
     observe::stores::Observed,
-    plugin_resource::Comparison,
+    plugin_resource::{Comparison, PluginSpec},
 };
 use decide::{
     Digest, Snapshot,
@@ -41,7 +41,7 @@ const PREFLIGHT: Duration = Duration::from_secs(60);
 /// Another Plugin serves a kind that the component serves.
 pub(super) const CONFLICT: &str = "Conflict";
 
-/// The component asks for more than the Plugin grants.
+/// The component asks for more than the Plugin grants: it is refused, or serves within that if it comes with the host.
 pub(super) const GRANT_MISSING: &str = "GrantMissing";
 
 /// The component is called otherwise than its Plugin.
@@ -78,7 +78,7 @@ impl Shared {
         new: &Prepared,
         settings: &Settings,
     ) -> Result<Accepted, StageFailure> {
-        let Question { name, active, .. } = question;
+        let Question { name, active, spec, .. } = question;
         let layout = self.handles.stores.layout();
         let refused = |reason, message| StageFailure::new(Stage::Accepted, reason, message);
         let unknown = |source: &kube::Error, message| {
@@ -94,7 +94,7 @@ impl Shared {
             return Err(refused(CONFLICT, message));
         }
         // Before anything that the component says is worked off: who grants less has not agreed to it.
-        not_granted(&new.descriptor.wanted_grants(), settings).map_or(Ok(()), Err)?;
+        not_granted(&new.descriptor.wanted_grants(), spec, settings).map_or(Ok(()), Err)?;
         let apart = self.handles.plugins.apart();
         let descriptor = apart.add(new, settings).map_err(|error| match error {
             ConfigError::Refused { message, .. } => {
@@ -118,7 +118,7 @@ impl Shared {
         if let Some(old) = active.as_ref().and_then(|active| layout.descriptor(active)) {
             serves_the_same(old, &descriptor).map_err(|error| refused("Incompatible", error.to_string()))?;
         }
-        not_granted(&wanted(&descriptor, &settings.config()), settings).map_or(Ok(()), Err)?;
+        not_granted(&wanted(&descriptor, &settings.config()), spec, settings).map_or(Ok(()), Err)?;
         let Some(active) = active.as_ref().filter(|active| **active != new.digest) else {
             return Ok(Accepted { descriptor, preflight: Comparison::default() });
         };
@@ -198,8 +198,12 @@ fn added(described: &Descriptor, configured: &Descriptor) -> Descriptor {
     Descriptor { kinds: vec![], children, ..configured.clone() }
 }
 
-/// What of that which the component asks for the Plugin does not grant.
-fn not_granted(asked: &Grants, settings: &Settings) -> Option<StageFailure> {
+/// What of that which the component asks for the Plugin does not grant. What comes with the host serves all the same, within
+/// what is granted.
+fn not_granted(asked: &Grants, spec: &PluginSpec, settings: &Settings) -> Option<StageFailure> {
+    if spec.source.built_in.is_some() {
+        return None;
+    }
     let missing = grants::missing(asked, settings.grants.as_ref()?);
     let message = format!("the plugin needs these grants, which spec.grants lacks; add them if you agree:\n{missing}");
     (missing != Grants::default()).then(|| StageFailure::new(Stage::Accepted, GRANT_MISSING, message))

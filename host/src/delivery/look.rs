@@ -138,7 +138,7 @@ impl Shared {
             }
             (None, None) => return Err(refused(unloaded(&digest))),
         };
-        let settings = super::settings(&question.spec);
+        let settings = self.settings(&question.spec, &digest);
         let would_serve = |failure: StageFailure| {
             let descriptor = (!accept::is_of_kinds(failure.reason)).then(|| Arc::clone(&prepared.descriptor));
             Refused { descriptor, ..refused(failure) }
@@ -181,6 +181,17 @@ impl Shared {
     pub(super) async fn archived_bytes(&self, digest: &Digest) -> Result<Vec<u8>, ArchiveError> {
         self.archive.as_ref().ok_or(ArchiveError::NoNamespace)?.load(digest).await
     }
+    /// What a Plugin says about this component. It trusts what comes with the host, if anything, as the host is trusted; what
+    /// came from elsewhere, and is pinned, has no more than it was accepted with.
+    fn settings(&self, spec: &PluginSpec, digest: &Digest) -> Settings {
+        let settings = super::settings(spec);
+        if settings.grants.is_some() || self.handles.bundled.digests().any(|bundled| bundled == digest) {
+            return settings;
+        }
+        let accepted = self.marks().get(digest).and_then(|mark| mark.settings().grants);
+        Settings { grants: Some(accepted.unwrap_or_default()), ..settings }
+    }
+
 
     /// Keeps the bytes, and that they were accepted, before any job is planned by them.
     async fn keep(&self, digest: &Digest, fetched: Option<&Fetched>, mark: Option<&Mark>) -> Result<(), StageFailure> {

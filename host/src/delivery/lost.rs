@@ -192,7 +192,10 @@ impl Delivery {
         // Its Plugin may have put it into service meanwhile, with settings that are newer.
         if handles.stores.layout().descriptor(digest).is_none() {
             match handles.bundled.with(digest) {
-                Some((_, own)) => self.add_own(prepared, own)?,
+                Some((_, own)) => {
+                    self.add_own(prepared, own)?;
+                    self.limit_built_in(name);
+                }
                 None => self.add_as_accepted(digest, prepared, statuses.get(name))?,
             }
         }
@@ -234,8 +237,10 @@ impl Delivery {
         let is_its = marks.get(digest).is_none_or(|mark| mark.is_of(name));
         let serves = status.and_then(active).filter(|serves| is_its && serves != digest);
         if let Some((serves, now)) = serves.as_ref().and_then(|serves| Some((serves, marks.get(serves)?.settings()))) {
-            // What comes with the host is trusted as the host is: what it asks for is no limit for others.
-            let is_trusted = bundled.digests().any(|bundled| bundled == serves);
+            // What comes with the host is trusted as the host is: what it asks for is no limit for others, unless its Plugin
+            // names grants.
+            let is_trusted =
+                bundled.digests().any(|bundled| bundled == serves) && self.granted_to_built_in(name).is_none();
             handles.adapt(name, digest, &Settings { grants: now.grants.filter(|_| !is_trusted), ..now });
         }
         Ok(())

@@ -354,7 +354,5 @@ impl Delivery {
 
 /// What a Plugin says about its component.
 fn settings(spec: &PluginSpec) -> Settings {
-    // What comes with the host is trusted as the host is.
-    let grants = spec.source.built_in.is_none().then(|| spec.grants.clone());
-    Settings { config: spec.config.clone(), grants, limits: spec.limits.clone() }
+    Settings { config: spec.config.clone(), grants: spec.granted().cloned(), limits: spec.limits.clone() }
 }

@@ -11,7 +11,7 @@ use super::{
     statuses,
     watched::Version,
 };
-use crate::plugin_resource::{Candidate, CandidateState, PluginStatus};
+use crate::plugin_resource::{Candidate, CandidateState, PluginSpec, PluginStatus};
 use decide::Digest;
 use std::{sync::Arc, time::Duration};
 use tokio::{
@@ -167,7 +167,9 @@ impl PluginTask {
             before => Refusal::new(digest.clone(), at.generation, failure.clone(), before.as_ref(), now),
         });
         self.looked_at = Some(at);
-        if failure.reason == accept::GRANT_MISSING {
+        // Of what comes with the host nobody says that grants are missing: it serves within those that are named.
+        let names_grants = |spec: &PluginSpec| spec.granted_to_built_in().is_some();
+        if failure.reason == accept::GRANT_MISSING || self.seen.spec.as_ref().is_ok_and(names_grants) {
             self.withdraw(digest.as_ref()).await;
         }
         self.refresh().await;

@@ -90,7 +90,10 @@ impl PluginTask {
         };
         // What came with a host is not this Plugin's.
         let is_its = |digest: &Digest| self.shared.marks().get(digest).is_none_or(|mark| mark.is_of(name));
-        from.retain(|digest| is_its(digest) && handles.bundled.digests().all(|bundled| bundled != digest));
+        let is_meant = |digest: &Digest| {
+            spec.source.built_in.is_some() || handles.bundled.digests().all(|bundled| bundled != digest)
+        };
+        from.retain(|digest| is_its(digest) && is_meant(digest));
         let mut is_news = false;
         for digest in &from {
             if handles.plugins.withdraw(digest, &spec.grants) {

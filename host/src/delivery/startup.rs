@@ -19,7 +19,7 @@ use crate::{
     error::chain,
     observe::layout::Route,
 };
-use decide::Digest;
+use decide::{Digest, grants::Grants};
 use kube::Client;
 use sandbox::{ConfigError, Plugins, Prepared, Settings};
 use std::{
@@ -193,6 +193,7 @@ impl Delivery {
             let Some(accepted) = layout.accepted() else { return };
             named.iter().for_each(|digest| accepted.name(digest));
         });
+        self.limit_built_in(&name);
         let active = active?;
         let is_loaded = self.shared.handles.plugins.has(&active);
         if self.shared.archive.is_none() && !is_loaded {
@@ -232,6 +233,19 @@ impl Delivery {
             handles.plugins.restrict(digest, &accepted);
         }
         Ok(())
+    }
+
+    /// What comes with the host is limited to the grants that its Plugin names before it is asked anything.
+    pub(super) fn limit_built_in(&self, name: &str) {
+        let Handles { plugins, bundled, .. } = &*self.shared.handles;
+        if let (Some((prepared, _)), Some(grants)) = (bundled.get(name), self.granted_to_built_in(name)) {
+            plugins.withdraw(&prepared.digest, &grants);
+        }
+    }
+
+    /// The grants that a Plugin names for what comes with the host.
+    pub(super) fn granted_to_built_in(&self, name: &str) -> Option<Grants> {
+        self.plugins.get(name)?.shown.borrow().spec.as_ref().ok()?.granted_to_built_in().cloned()
     }
 }
 

@@ -1,16 +1,20 @@
 //! What Plugins' statuses say: counts, what became of candidates, and what a person should look at.
 
-use super::{census, plugin_task::PluginTask, report, seen, shared::Shared};
+use super::{accept::GRANT_MISSING, census, plugin_task::PluginTask, report, seen, shared::Shared};
 use crate::{
     api::answer,
     error::chain,
     job_key::GroupKind,
     observe::layout::{Layout, Route},
-    plugin_resource::{Candidate, CandidateState, PluginStatus},
+    plugin_resource::{Candidate, CandidateState, PluginSpec, PluginStatus},
 };
-use decide::{Digest, status::merge_patch};
+use decide::{
+    Digest,
+    grants::{self, Grants},
+    status::merge_patch,
+};
 use kube::api::{Patch, PatchParams};
-use sandbox::{BreakerState, Position};
+use sandbox::{BreakerState, Position, wanted};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 use tracing::{debug, warn};
@@ -57,6 +61,9 @@ impl PluginTask {
         }
         let mut why = worth_a_look(status);
         let active = active(status);
+        let spec = self.seen.spec.as_ref().ok();
+        let lacks = spec.and_then(|spec| self.shared.lacked_by_built_in(spec, active.as_ref()?));
+        why.extend(lacks.map(|message| (GRANT_MISSING, message)));
         let breakers = handles.plugins.breakers(handles.clock.now());
         let is_open = |breaker: &&BreakerState| matches!(breaker.position, Position::Open { .. });
         if breakers.iter().filter(|breaker| Some(&breaker.digest) == active.as_ref()).any(|breaker| is_open(&breaker)) {
@@ -100,6 +107,20 @@ impl PluginTask {
 }
 
 impl Shared {
+    /// Returns what the grants of a Plugin lack of what serves, if it has what comes with the host serve: anything else is
+    /// refused for that.
+    fn lacked_by_built_in(&self, spec: &PluginSpec, active: &Digest) -> Option<String> {
+        let (granted, layout) = (spec.granted_to_built_in()?, self.handles.stores.layout());
+        let config = spec.config.clone().unwrap_or_else(|| json!({}));
+        let missing = grants::missing(&wanted(layout.descriptor(active)?, &config), granted);
+        (missing != Grants::default()).then(|| {
+            format!(
+                "spec.grants lacks these grants, which the plugin asks for; plans that make use of them are refused: add them, or \
+                 remove spec.grants to trust what comes with the host with all that it asks for:\n{missing}"
+            )
+        })
+    }
+
     /// Returns what to do if the CRD of a kind that this digest serves drops what the host remembers of its jobs.
     fn pruned(&self, active: Option<&Digest>) -> Option<String> {
         let layout = self.handles.stores.layout();

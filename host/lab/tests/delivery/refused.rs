@@ -125,6 +125,61 @@ async fn what_is_taken_from_a_plugins_grants_is_taken_from_older_digests_that_jo
     assert!(stage.sim.list("v1", "Pod", "default").is_empty());
 }
 
+#[tokio::test(start_paused = true)]
+async fn grants_that_a_plugin_names_limit_what_comes_with_the_host() {
+    let few = Grants { kinds: ["Pod".to_owned()].into(), ..Grants::default() };
+    let mut stage = Stage::with(refused(&json!({ "source": { "builtIn": {} }, "grants": few })));
+    // It serves, and the Plugin says what it lacks.
+    let plugin = stage.is("paddle", "Degraded", "GrantMissing").await;
+    assert_eq!(condition(&plugin, "Accepted").unwrap().0, "True");
+    let conditions = plugin["status"]["conditions"].as_array().unwrap();
+    let degraded = conditions.iter().find(|condition| condition["type"] == "Degraded").unwrap();
+    assert!(degraded["message"].as_str().unwrap().contains("\nimages: ["), "{degraded}");
+    stage.gets_no_pod("hamlet").await;
+
+    // The next host knows it before its first pass, also with fewer than when it was accepted.
+    stage.restart();
+    stage.gets_no_pod("ophelia").await;
+    stage.host.abort();
+    stage.sim.patch(API, "Plugin", "", "paddle", json!({ "spec": { "grants": grants("paddle") } })).unwrap();
+    stage.restart();
+    stage.planner("ophelia").await;
+    stage.is("paddle", "Degraded", "AsExpected").await;
+
+    // What names nothing is as good as no grants.
+    stage.sim.patch(API, "Plugin", "", "paddle", json!({ "spec": { "grants": null } })).unwrap();
+    stage.sim.create(job("othello"));
+    stage.planner("othello").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn limits_in_the_grants_of_a_plugin_hold_for_what_comes_with_the_host() {
+    let elsewhere = Grants { namespaces: Some(["elsewhere".to_owned()].into()), ..grants("paddle") };
+    let stage = Stage::with(refused(&json!({ "source": { "builtIn": {} }, "grants": elsewhere })));
+    stage.is("paddle", "Serving", "Serving").await;
+    stage.sim.create(job("hamlet"));
+    stage
+        .until("hamlet to be rejected", |stage| {
+            let job = stage.sim.get(JOBS.0, JOBS.1, "default", "hamlet")?;
+            own_conditions::all(&job["status"]).any(|it| it["reason"] == "NamespaceNotServed").then_some(())
+        })
+        .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pinned_component_has_no_more_under_a_built_in_source_than_it_was_accepted_with() {
+    let component = another("paddle", "one");
+    let stage = Stage::with(vec![map("paddle", &component), plugin("paddle", &grants("paddle"))]);
+    stage.serves("paddle", &component).await;
+    stage.sim.patch(API, "Plugin", "", "paddle", json!({ "spec": { "grants": { "kinds": null } } })).unwrap();
+    stage.is("paddle", "Accepted", "GrantMissing").await;
+    let pinned =
+        json!({ "source": { "configMap": null, "builtIn": {} }, "digest": digest_of(&component), "grants": null });
+    stage.sim.patch(API, "Plugin", "", "paddle", json!({ "spec": pinned })).unwrap();
+    stage.is("paddle", "Accepted", "Accepted").await;
+    stage.gets_no_pod("hamlet").await;
+}
+
 impl Stage {
     /// The component that plans this new job is refused what the job needs.
     async fn gets_no_pod(&self, name: &str) {
