@@ -217,6 +217,9 @@ pub struct PluginStatus {
     /// A digest that does not serve all new jobs, or not yet.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub candidate: Option<Candidate>,
+    /// The component that the host looks at now, or that hosts ended by looking at.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub looking: Option<Looking>,
     /// What the reference of a registry resolved to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resolved: Option<String>,
@@ -252,6 +255,18 @@ pub struct Candidate {
     /// Why it was refused or stopped.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
+}
+
+/// A look at a component that does not serve, written down before it begins and removed after it has ended.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Looking {
+    /// The SHA-256 of the component, in hex.
+    pub digest: String,
+    /// The generation of the Plugin for which it is looked at.
+    pub generation: i64,
+    /// Looks that have begun since the last one that has ended.
+    pub times: u32,
 }
 
 /// How far a candidate has come.

@@ -6,6 +6,7 @@ use super::{
     accept::{self, Accepted},
     archive::ArchiveError,
     fetch::{FetchError, Fetched},
+    looking::Begins,
     mark::Mark,
     refusals::Refusal,
     report::{Stage, StageFailure},
@@ -106,9 +107,9 @@ pub(super) struct Looked {
 
 impl Shared {
     /// Looks within bounds, whatever happens.
-    pub(super) async fn look(self: Arc<Self>, question: Question) -> Looked {
+    pub(super) async fn look(self: Arc<Self>, question: Question, begins: Begins) -> Looked {
         let _place = self.places.acquire().await;
-        let result = match AssertUnwindSafe(timeout(LOOK, self.answer(&question))).catch_unwind().await {
+        let result = match AssertUnwindSafe(timeout(LOOK, self.answer(&question, &begins))).catch_unwind().await {
             Ok(Ok(result)) => result,
             Ok(Err(_)) => Err(late()),
             Err(_) => {
@@ -119,7 +120,7 @@ impl Shared {
         Looked { question, result }
     }
 
-    async fn answer(&self, question: &Question) -> Result<Acceptable, Refused> {
+    async fn answer(&self, question: &Question, begins: &Begins) -> Result<Acceptable, Refused> {
         let found = self.find(question).await;
         let (digest, fetched) = found.map_err(|failure| Refused::plainly(None, failure))?;
         let refused = |failure| Refused::plainly(Some(digest.clone()), failure);
@@ -133,6 +134,9 @@ impl Shared {
         let prepared = match (known, &fetched) {
             (Some(prepared), _) => prepared,
             (None, Some(fetched)) => {
+                if question.active.as_ref() != Some(&digest) {
+                    begins.look_at(&digest, question.at.generation).await.map_err(refused)?;
+                }
                 let prepared = plugins.prepare_foreign(&question.name, &fetched.wasm).await;
                 prepared.map_err(|error| refused(not_a_plugin(&error)))?
             }
@@ -177,10 +181,6 @@ impl Shared {
         Ok((found.digest.clone(), Some(found)))
     }
 
-    /// What the host has kept of a digest.
-    pub(super) async fn archived_bytes(&self, digest: &Digest) -> Result<Vec<u8>, ArchiveError> {
-        self.archive.as_ref().ok_or(ArchiveError::NoNamespace)?.load(digest).await
-    }
     /// What a Plugin says about this component. It trusts what comes with the host, if anything, as the host is trusted; what
     /// came from elsewhere, and is pinned, has no more than it was accepted with.
     fn settings(&self, spec: &PluginSpec, digest: &Digest) -> Settings {
@@ -192,6 +192,10 @@ impl Shared {
         Settings { grants: Some(accepted.unwrap_or_default()), ..settings }
     }
 
+    /// What the host has kept of a digest.
+    pub(super) async fn archived_bytes(&self, digest: &Digest) -> Result<Vec<u8>, ArchiveError> {
+        self.archive.as_ref().ok_or(ArchiveError::NoNamespace)?.load(digest).await
+    }
 
     /// Keeps the bytes, and that they were accepted, before any job is planned by them.
     async fn keep(&self, digest: &Digest, fetched: Option<&Fetched>, mark: Option<&Mark>) -> Result<(), StageFailure> {

@@ -13,6 +13,7 @@ mod fetch;
 #[cfg(feature = "fuzz")]
 pub(crate) mod fuzz;
 mod look;
+mod looking;
 mod lost;
 mod mark;
 mod names;
@@ -47,7 +48,9 @@ use bundled::Bundled;
 use comparisons::Comparisons;
 use decide::Digest;
 use futures::{FutureExt, StreamExt};
+use looking::Begun;
 use lost::Again;
+use parking_lot::Mutex;
 use plugin_task::PluginTask;
 use sandbox::{Plugins, Settings};
 use seen::Seen;
@@ -106,6 +109,8 @@ pub(crate) struct Handles {
     comparisons: Comparisons,
     /// What serves where no Plugin says otherwise: what is loaded when the host starts.
     bundled: Bundled,
+    /// The last look at bytes that did not serve, by Plugin.
+    begun: Mutex<BTreeMap<String, Begun>>,
     /// The host starts: until the first attempt to load each digest that served before has ended, not every kind that it
     /// will serve need be watched.
     pub(crate) is_starting: Arc<AtomicBool>,
@@ -134,6 +139,7 @@ impl Handles {
             trials: Trials::default(),
             comparisons: Comparisons::default(),
             bundled,
+            begun: Mutex::default(),
             is_starting: Arc::default(),
         }
     }
@@ -309,6 +315,7 @@ impl Delivery {
         let mut statuses = self.shared.statuses();
         statuses.remove(name);
         self.shared.handles.trials.end(name);
+        self.shared.handles.forget_looks(name);
         self.shared.handles.give_back(name);
         drop(statuses);
         self.shared.vacancies.send_replace(());

@@ -4,6 +4,7 @@
 use super::{
     accept,
     look::{Looked, LookedAt, Question, Refused},
+    looking::{Begin, Begins},
     refusals::Refusal,
     report::{self, Stage, StageFailure},
     seen::Seen,
@@ -15,7 +16,7 @@ use crate::plugin_resource::{Candidate, CandidateState, PluginSpec, PluginStatus
 use decide::Digest;
 use std::{sync::Arc, time::Duration};
 use tokio::{
-    sync::watch,
+    sync::{mpsc, watch},
     task::JoinSet,
     time::{Instant, MissedTickBehavior, interval},
 };
@@ -30,6 +31,9 @@ pub(super) struct PluginTask {
     pub(super) seen: Seen,
     /// The look that is under way, if there is one.
     looks: JoinSet<Looked>,
+    /// Where it asks whether it may go on, and what it asks.
+    begins: Begins,
+    asked: mpsc::Receiver<Begin>,
     /// What the last look was at; None looks again.
     looked_at: Option<LookedAt>,
     /// How it ended, unless well.
@@ -48,7 +52,8 @@ impl PluginTask {
         let seen = shown.borrow_and_update().clone();
         let status = shared.statuses().get(&seen.name).unwrap_or(&seen.status).clone();
         let (looks, status_not_before) = (JoinSet::new(), Instant::now());
-        let mut task = Self { shared, seen, looks, looked_at: None, refusal: None, status, status_not_before };
+        let ((begins, asked), looked_at, refusal) = (Begins::new(), None, None);
+        let mut task = Self { shared, seen, looks, begins, asked, looked_at, refusal, status, status_not_before };
         task.look_at().await;
         let mut tick = interval(REFRESH);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -57,6 +62,7 @@ impl PluginTask {
             tokio::select! {
                 biased;
                 Some(Ok(looked)) = task.looks.join_next() => task.looked(looked).await,
+                Some(begin) = task.asked.recv() => task.begin(begin).await,
                 Ok(()) = shown.changed() => {
                     task.seen = shown.borrow_and_update().clone();
                     task.look_at().await;
@@ -104,7 +110,7 @@ impl PluginTask {
                     status: self.status.clone(),
                     refusal: self.refusal.clone(),
                 };
-                self.looks.spawn(self.shared.clone().look(question));
+                self.looks.spawn(self.shared.clone().look(question, self.begins.clone()));
             }
             Err(why) => {
                 let message = format!("the spec cannot be read, and the digest that served keeps serving: {why}");
@@ -117,6 +123,7 @@ impl PluginTask {
     /// A look has ended. What it says of a Plugin that has changed since does not count.
     async fn looked(&mut self, Looked { question, result }: Looked) {
         let Question { spec, at, active, status, .. } = question;
+        self.end_look();
         let is_as_asked = self.seen.generation == at.generation && self.serving() == active;
         // A canary may have been stopped.
         if !is_as_asked || tried(&self.status) != tried(&status) {
@@ -133,6 +140,8 @@ impl PluginTask {
     async fn accepted(&mut self, at: LookedAt) {
         let (now, generation) = (self.shared.handles.clock.now(), at.generation);
         self.status.observed_generation = Some(generation);
+        // What hosts have ended by is not what the Plugin has now.
+        self.status.looking = None;
         report::progress(&mut self.status, None, generation, now);
         report::serving(&mut self.status, generation, now);
         self.refusal = None;

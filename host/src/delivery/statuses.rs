@@ -82,13 +82,17 @@ impl PluginTask {
         self.write_status().await;
     }
 
-    async fn write_status(&mut self) {
+    /// Returns whether the API server has the status.
+    pub(super) async fn write_status(&mut self) -> bool {
         let (name, client) = (&self.seen.name, &self.shared.sources.client);
         self.shared.statuses().insert(name.clone(), self.status.clone());
         let json = |status: &PluginStatus| serde_json::to_value(status).unwrap_or_default();
         let patch = merge_patch(&json(&self.seen.status), &json(&self.status));
-        if patch.as_object().is_none_or(serde_json::Map::is_empty) || Instant::now() < self.status_not_before {
-            return;
+        if patch.as_object().is_none_or(serde_json::Map::is_empty) {
+            return true;
+        }
+        if Instant::now() < self.status_not_before {
+            return false;
         }
         let params = PatchParams { field_manager: Some(crate::api::FIELD_MANAGER.into()), ..PatchParams::default() };
         let metadata = json!({ "resourceVersion": self.seen.version });
@@ -97,10 +101,12 @@ impl PluginTask {
             Ok(stored) => {
                 let stored = seen::Seen::from(stored);
                 (self.seen.version, self.seen.status) = (stored.version, stored.status);
+                true
             }
             Err(error) => {
                 self.status_not_before = Instant::now() + answer::retry_after(&error).unwrap_or_default();
                 debug!(plugin = name, error = chain(&error), "status not written, it is tried again");
+                false
             }
         }
     }

@@ -28,9 +28,14 @@ pub(super) fn rollback(name: &str) -> anyhow::Result<ExitCode> {
     })
 }
 
-/// Sets `spec.upgrade.approve` to the candidate's digest.
+/// Sets `spec.upgrade.approve` to the digest of the candidate, or of the component that the host does not look at again.
 pub(super) fn approve(name: &str) -> anyhow::Result<ExitCode> {
     change(name, |status| {
+        let has_crashed = status.conditions.iter().any(|condition| condition.reason == "CrashedHost");
+        if let Some(looking) = status.looking.as_ref().filter(|_| has_crashed) {
+            let told = format!("{} is looked at once more", short(&looking.digest));
+            return Ok((json!({ "spec": { "upgrade": { "approve": looking.digest } } }), told));
+        }
         let may = [CandidateState::Waiting, CandidateState::Stopped];
         let Some(candidate) = status.candidate.as_ref().filter(|candidate| may.contains(&candidate.state)) else {
             bail!(

@@ -365,6 +365,23 @@ impl Deliveries {
         }
     }
 
+    /// Asks for what hosts have ended by as they looked at it: no host looks at it again unless the spec is another.
+    pub(super) fn ask_again(sim: &Sim, tally: &Tally) {
+        for plugin in sim.list(API, "Plugin", "") {
+            let mut conditions = plugin["status"]["conditions"].as_array().into_iter().flatten();
+            let is_current = plugin["status"]["observedGeneration"] == plugin["metadata"]["generation"];
+            if !is_current || !conditions.any(|condition| condition["reason"] == "CrashedHost") {
+                continue;
+            }
+            let (digest, approve) = (&plugin["status"]["looking"]["digest"], &plugin["spec"]["upgrade"]["approve"]);
+            let other = if approve == digest { json!("") } else { digest.clone() };
+            let name = plugin["metadata"]["name"].as_str().unwrap_or_default();
+            if sim.patch(API, "Plugin", "", name, json!({ "spec": { "upgrade": { "approve": other } } })).is_ok() {
+                tally.count("delivery: what hosts ended by is asked for again");
+            }
+        }
+    }
+
     /// S15: a source that is refused is read again after twice as long each time. `before` is how often it had been read
     /// when everything came to rest.
     pub(super) fn needless_reads(&self, sim: &Sim, before: usize) -> Option<String> {

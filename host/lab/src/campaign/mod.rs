@@ -319,6 +319,9 @@ impl Course {
                 biased;
                 Some(crash) = crashes.recv() => hosts.crash(&crash, &life).await,
                 _ = poll.tick() => {
+                    if deliveries.is_some() {
+                        Deliveries::ask_again(&sim, &tally);
+                    }
                     life.fetch_add(hosts.come_back(), Ordering::Relaxed);
                     if let Some((_, step)) = clock.take_if(|(at, _)| sim.elapsed() > *at) {
                         hosts.set_clocks_by(step);

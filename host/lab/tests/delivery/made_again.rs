@@ -2,7 +2,7 @@
 
 use super::*;
 use sim::Faults;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 impl Stage {
     /// The Plugin is deleted and made again; its source has no component any more.
@@ -35,15 +35,18 @@ fn objects(component: &[u8]) -> Vec<Value> {
 async fn a_status_that_is_on_its_way_meanwhile_does_not_reach_the_new_one() {
     let (component, next) = (another("paddle", "one"), another("paddle", "two"));
     let is_status = |request: &Request<Body>| request.uri().path().ends_with("/plugins/paddle/status");
-    let (is_slow, waits) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
-    let (slow, note) = (is_slow.clone(), waits.clone());
+    // The first status says that the component is looked at, the second one that it serves.
+    let (statuses, waits) = (Arc::new(AtomicU32::new(0)), Arc::new(AtomicBool::new(false)));
+    let (until_slow, note) = (statuses.clone(), waits.clone());
     let stage = Stage::meddled(objects(&component), move |request| {
-        let late = is_status(request) && slow.swap(false, Ordering::Relaxed);
+        let counts_down = |left: u32| left.checked_sub(1);
+        let (order, is_status) = (Ordering::Relaxed, is_status(request));
+        let late = is_status && until_slow.fetch_update(order, order, counts_down) == Ok(1);
         note.fetch_or(late, Ordering::Relaxed);
         async move { sleep(Duration::from_secs(if late { 5 } else { 0 })).await }.boxed()
     });
     stage.serves("paddle", &component).await;
-    is_slow.store(true, Ordering::Relaxed);
+    statuses.store(2, Ordering::Relaxed);
     let data = json!({ "binaryData": { source::KEY: STANDARD.encode(&next) } });
     stage.sim.patch("v1", "ConfigMap", NAMESPACE, "paddle", data).unwrap();
     stage.until("the status to be on its way", |_| waits.load(Ordering::Relaxed).then_some(())).await;

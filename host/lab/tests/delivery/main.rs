@@ -5,6 +5,7 @@
 mod candidates;
 mod failures;
 mod kinds;
+mod looking;
 mod made_again;
 mod pinned;
 mod refused;
