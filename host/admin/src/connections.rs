@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn a_probe_gets_a_place_whoever_has_taken_all() {
+    fn a_probe_gets_a_place_where_all_are_taken() {
         for greedy in [MOST / MOST_OF_ONE, MOST] {
             let open = Open::default();
             let taken: Vec<_> = (0..MOST).map(|number| open.admit(address(number % greedy)).unwrap()).collect();

@@ -45,7 +45,7 @@ pub(super) enum NoSeat {
 }
 
 impl<K: Ord + Clone> Seats<K> {
-    /// Returns so many places, all of them free, of which one holder may have so many.
+    /// Returns `most` places, all of them free, of which one holder may have `of_one`.
     pub(super) fn new(most: usize, of_one: usize) -> Arc<Self> {
         let taken = Taken { by_holder: BTreeMap::new(), changes: 0 };
         Arc::new(Self { most, of_one, taken: Mutex::new(taken) })
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_has_taken_all_one_more_gets_a_place_of_the_holder_with_the_most() {
+    fn where_all_are_taken_one_more_gets_a_place_of_the_holder_with_the_most() {
         for holders in [MOST / OF_ONE, MOST] {
             let seats = seats();
             let taken: Vec<_> = (0..MOST).map(|at| seats.take(at % holders).unwrap()).collect();

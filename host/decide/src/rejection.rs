@@ -55,7 +55,7 @@ pub struct FieldError {
 }
 
 impl FieldError {
-    /// Returns the error of a job whose spec has so many bytes as JSON, where it may have this many at most.
+    /// Returns the error of a job whose spec has `bytes` bytes as JSON, more than `most`.
     #[must_use]
     pub fn large_spec(bytes: usize, most: usize) -> Self {
         let message = format!(

@@ -11,16 +11,16 @@ use std::{
 use tower::{BoxError, Layer, Service};
 use tracing::warn;
 
-/// A line of a watch, or of a container's log, has at most so many bytes. An object has some MiB.
+/// The maximum bytes of a line of a watch or of a container's log. An object has some MiB.
 const LINE: usize = 32 << 20;
 
-/// So many bytes are read of a refusal, which may quote an object several times.
+/// The maximum bytes that are read of a refusal, which may quote an object several times.
 const REFUSAL: usize = 4 << 20;
 
 /// The layer.
 #[derive(Debug, Clone, Copy)]
 pub struct Bounds {
-    /// So many bytes are read of an answer that is no watch and no log.
+    /// The maximum bytes that are read of an answer that is no watch and no log.
     whole: usize,
 }
 
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_line_of_a_watch_or_a_log_without_end_is_an_error_for_whoever_reads_it() {
+    async fn a_line_of_a_watch_or_a_log_without_end_is_an_error_for_its_reader() {
         for path in ["/api/v1/pods?limit=1&watch=true", "/api/v1/namespaces/ns/pods/a/log?follow=true"] {
             let (client, sent) = endless(200, &ONE_LINE);
             let mut lines = Box::pin(answer::lines(&client, get(path)).await.unwrap());

@@ -4,13 +4,13 @@
 use http::Uri;
 use std::collections::BTreeMap;
 
-/// A list has at most so many pages. At the fewest objects that a page has, 31 unless they are large, that is half a million.
+/// The maximum pages of a list. At the fewest objects that a page has, 31 unless they are large, that is half a million.
 const MOST_PAGES: u32 = 20_000;
 
-/// A list has at most so many bytes.
+/// The maximum bytes of a list.
 const MOST_BYTES: u64 = 8 << 30;
 
-/// So many pages in a row without an object are followed. The API server sends none.
+/// The maximum pages in a row without an object that are followed. The API server sends none.
 const MOST_EMPTY: u32 = 16;
 
 /// Why a list is not followed any further.
@@ -61,8 +61,8 @@ pub struct Continued {
 }
 
 impl Continued {
-    /// Returns the token of the next page; `None` after the last one. `next` is the token in a page of so many objects and
-    /// bytes.
+    /// Returns the token of the next page; `None` after the last one. `next` is the token in a page of `objects`
+    /// objects and `bytes` bytes.
     ///
     /// # Errors
     /// If the list is not followed any further.
@@ -88,7 +88,7 @@ impl Continued {
 mod tests {
     use super::*;
 
-    /// Follows pages of so many objects and bytes, each with another token, up to this many.
+    /// Follows up to `pages` pages of this size, each with another token.
     fn follow(objects: usize, bytes: usize, pages: u32) -> Result<(), Endless> {
         let mut list = Continued::default();
         (0..pages).try_for_each(|page| list.next(objects, bytes, Some(page.to_string())).map(drop))

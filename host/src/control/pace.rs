@@ -6,10 +6,10 @@ use parking_lot::Mutex;
 use std::{collections::BTreeMap, time::Duration};
 use tokio::time::Instant;
 
-/// So many runs a second are made for the jobs of a namespace, for long.
+/// The runs a second that are made for the jobs of a namespace in the long run.
 const A_SECOND: u32 = 10;
 
-/// So many may be made at once after a pause: those of schedules that fall on the same minute.
+/// The runs that may be made at once after a pause: those of schedules that fall on the same minute.
 const AT_ONCE: u32 = 300;
 
 /// The runs that may be made, by namespace.
@@ -58,7 +58,7 @@ impl Pace {
         (admitted.collect(), later)
     }
 
-    /// Takes up to so many runs. Returns how many there are.
+    /// Takes up to `runs` runs. Returns how many there are.
     fn take(&self, namespace: &str, runs: usize, now: Instant) -> usize {
         let mut all = self.0.lock();
         all.retain(|_, used| used.at(now) > 0.0);
@@ -86,14 +86,14 @@ mod tests {
         (0..runs).map(run).chain([other]).collect()
     }
 
-    /// Returns how many runs are made in so many seconds for so many jobs of a namespace that each want one a second.
+    /// Returns how many runs are made in these seconds for `jobs` jobs of a namespace that each want one a second.
     fn made(pace: &Pace, namespace: &str, jobs: usize, (from, seconds): (Instant, u64)) -> usize {
         let passes = (0..seconds).flat_map(|second| (0..jobs).map(move |_| from + Duration::from_secs(second)));
         passes.map(|now| pace.admit(namespace, pass(1), now).0.len() - 1).sum()
     }
 
     #[tokio::test(start_paused = true)]
-    async fn schedules_of_a_second_make_so_many_runs_and_leave_other_namespaces_theirs() {
+    async fn schedules_of_a_second_make_runs_at_a_pace_and_leave_other_namespaces_theirs() {
         let (pace, now) = (Pace::default(), Instant::now());
         assert_eq!(made(&pace, "ns", 300, (now, 60)), 300 + 59 * 10);
         assert_eq!(made(&pace, "other", 5, (now, 60)), 300, "a pace of five a second is not held up");

@@ -17,7 +17,7 @@ use tokio::{
     time::{Instant, sleep},
 };
 
-/// So many hosts may have ended while they looked at a component. One may have been stopped, or have lost its machine.
+/// The number of hosts that may have ended while they looked at a component. One may have been stopped, or have lost its machine.
 const MOST: u32 = 2;
 
 /// How often the mark is tried to be written for one look, and the time between: a Plugin that has just changed has to be seen
@@ -53,7 +53,7 @@ enum Before {
     Nothing,
     /// This mark has to be written.
     Mark(Looking),
-    /// So many hosts have ended while they looked at these bytes; there is no look unless somebody asks for it.
+    /// This number of hosts has ended while they looked at these bytes; there is no look unless somebody asks for it.
     Never(u32),
 }
 

@@ -61,7 +61,7 @@ impl<'de> Deserialize<'de> for Decoded {
     }
 }
 
-/// Decodes a value: at most so many levels of it, within the bounds.
+/// Decodes a value: at most `levels` levels of it, within the bounds.
 ///
 /// # Errors
 /// If it is no JSON.
@@ -140,7 +140,7 @@ impl Bounds {
         self.left == 0
     }
 
-    /// Counts so many bytes. Returns whether there is room for them.
+    /// Counts bytes. Returns whether there is room for them.
     pub(super) fn has_room(&mut self, bytes: usize) -> bool {
         self.left = self.left.saturating_sub(bytes);
         self.left > 0

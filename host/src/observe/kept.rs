@@ -11,7 +11,7 @@ use tracing::warn;
 /// twenty times its size. Whoever may make ConfigMaps decides how many there are.
 const MOST: usize = 128 << 20;
 
-/// The jobs of a namespace take at most so many bytes, as estimated: ten thousand of twelve KiB.
+/// The maximum bytes that the jobs of a namespace take, as estimated: ten thousand of twelve KiB.
 const MOST_OF_JOBS: usize = 128 << 20;
 
 /// Annotations that the host wrote to a pod have a few bytes; those with more than this are counted as fields are.
@@ -21,11 +21,11 @@ const ANNOTATIONS: usize = 64;
 #[derive(Debug)]
 pub(super) struct Kept {
     by_namespace: BTreeMap<String, OfNamespace>,
-    /// So many of children in a namespace.
+    /// The maximum of children in a namespace.
     most: usize,
-    /// So many of jobs in a namespace.
+    /// The maximum of jobs in a namespace.
     most_of_jobs: usize,
-    /// A spec has at most so many bytes as JSON.
+    /// The maximum bytes of a spec as JSON.
     largest_spec: usize,
 }
 

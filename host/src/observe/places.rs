@@ -10,7 +10,7 @@ use serde::de::{Deserialize, DeserializeSeed, Deserializer, IgnoredAny, MapAcces
 use serde_json::{Value, value::RawValue};
 use std::{collections::BTreeMap, fmt};
 
-/// Each value takes at most so many bytes, as estimated. The data of a ConfigMap, which has at most 1 MiB, takes no more
+/// The maximum bytes of each value, as estimated. The data of a ConfigMap, which has at most 1 MiB, takes no more
 /// unless it is in very many small pieces.
 const MOST_KEPT: usize = 2 << 20;
 
@@ -307,7 +307,7 @@ mod tests {
         assert_eq!((values, wrong), (BTreeMap::new(), None));
     }
 
-    /// A pod with so many annotations, and pointers to so many of them.
+    /// A pod with annotations, and pointers to `number` of them.
     fn of_annotations(number: usize) -> (String, Places) {
         let annotations: BTreeMap<_, _> = (0..2_000).map(|at| (format!("a{at}"), "x".repeat(100))).collect();
         let text = json!({ "metadata": { "name": "w", "annotations": annotations } }).to_string();

@@ -14,7 +14,7 @@ fn writes_status(request: &Request<Body>) -> bool {
 }
 
 impl Stage {
-    /// Waits until the status of the Plugin says that so many looks have begun.
+    /// Waits until the status of the Plugin says that this number of looks has begun.
     async fn looks(&self, times: u32) -> Value {
         self.until(&format!("look {times}"), |stage| {
             let looking = stage.plugin("paddle")["status"]["looking"].clone();

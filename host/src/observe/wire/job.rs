@@ -13,19 +13,19 @@ use std::collections::BTreeMap;
 /// The text of a spec or a status that is not kept.
 const NOTHING: &str = "{}";
 
-/// Of a spec that is not kept so many values stay that are no list and no long text, on so many levels: `spec.suspend` and
+/// Of a spec that is not kept, values stay that are no list and no long text, up to this number and on these levels: `spec.suspend` and
 /// `spec.runPolicy.managedBy`, and none of a pod template.
 const MOST_SWITCHES: usize = 64;
 const SWITCH_LEVELS: usize = 2;
 const LONGEST_SWITCH: usize = 63;
 
-/// A ledger of a job of which little is kept has at most so many bytes.
+/// The maximum bytes of the ledger of a job of which little is kept.
 const LARGEST_LEDGER: usize = 64 << 10;
 
-/// Finalizers of a job of which little is kept take at most so many bytes, as estimated.
+/// The maximum bytes of the finalizers of a job of which little is kept, as estimated.
 const MOST_FINALIZERS: usize = 4 << 10;
 
-/// Returns the short values of a map and of the maps in it, at most so many.
+/// Returns the short values of a map and of the maps in it, at most `left`.
 fn switches(of: &Value, levels: usize, left: &mut usize) -> Value {
     let fields = of.as_object().into_iter().flatten().filter(|(name, _)| name.len() <= LONGEST_SWITCH);
     let (maps, others): (Vec<_>, Vec<_>) = fields.partition(|(_, value)| value.is_object());

@@ -1,4 +1,4 @@
-// Package job is AcmeJob `acme.example.org/v1acme1` for Troupe: so many workers, each of which knows its index.
+// Package job is AcmeJob `acme.example.org/v1acme1` for Troupe: a number of workers, each of which knows its index.
 //
 // Change Describe for what the plugin serves, Plan for its pods, and Judge for its status. `wit/framework.wit` explains
 // every field; `bindings/` has its types in Go, made by `troupe plugin build`. The same arguments must give the same
