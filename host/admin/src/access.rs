@@ -1,7 +1,7 @@
 //! Access to the admin port: the API server authenticates bearer tokens (TokenReview) and authorizes their users
 //! (SubjectAccessReview), as for the ports of Kubernetes' own components.
 
-use super::{connections::Peer, tls::Tls};
+use super::tls::Tls;
 use axum::{
     http::{
         HeaderMap, HeaderValue, StatusCode,
@@ -17,7 +17,7 @@ use k8s_openapi::api::{
 use kube::{Api, Client, api::PostParams};
 use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
-use std::{collections::BTreeMap, net::IpAddr, time::Duration};
+use std::{collections::BTreeMap, time::Duration};
 use tokio::{
     sync::Semaphore,
     time::{Instant, timeout},
@@ -77,20 +77,6 @@ impl User {
     fn named(name: &str) -> Self {
         let of_namespace = name.rsplit_once(':').filter(|_| name.starts_with(SERVICE_ACCOUNTS));
         Self(Sha256::digest(of_namespace.map_or(name, |(namespace, _)| namespace)).into())
-    }
-}
-
-/// Who reads: the user, or the address that he comes from where no user is known.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Reader {
-    User(User),
-    Address(Option<IpAddr>),
-}
-
-impl Reader {
-    /// Returns who makes a request: this user, if one is known, from this address, if it came by a connection.
-    pub(super) fn of(user: Option<User>, peer: Option<Peer>) -> Self {
-        user.map_or_else(|| Self::Address(peer.map(|Peer(address)| address)), Self::User)
     }
 }
 

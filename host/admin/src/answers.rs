@@ -2,7 +2,7 @@
 //! large ones wait until slow readers have taken them.
 
 use super::{
-    access::Reader,
+    reader::Reader,
     seats::{NoSeat, Seat, Seats},
 };
 use axum::{

@@ -2,6 +2,7 @@
 
 use super::{
     access::Access,
+    reader::Peer,
     seats::{Seat, Seats},
 };
 use axum::{
@@ -54,10 +55,6 @@ const MOST_PROBES_OF_ONE: usize = 4;
 
 /// How long to wait after a failed accept (too many open files).
 const AGAIN: Duration = Duration::from_millis(100);
-
-/// The address of a request's client.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Peer(pub(super) IpAddr);
 
 /// What is answered on a connection.
 #[derive(Clone)]

@@ -9,6 +9,7 @@ mod answers;
 mod connections;
 pub mod metrics;
 mod page;
+mod reader;
 mod recording;
 mod redact;
 mod seats;
@@ -18,7 +19,7 @@ mod tls;
 pub use access::{Access, Reviewer};
 pub use tls::{Tls, TlsError};
 
-use access::{Denied, Reader, Right, User};
+use access::{Denied, Right, User};
 use answers::{LARGEST, Places, Unanswered};
 use axum::{
     Extension, Router,
@@ -32,9 +33,10 @@ use axum::{
     response::{IntoResponse, Response},
     routing::get,
 };
-use connections::{Peer, Routes};
+use connections::Routes;
 use decide::plan::{Answer, Fault, JobKind};
 use futures::future::{BoxFuture, join_all};
+use reader::{Peer, Reader};
 use redact::Environment;
 use serde::Deserialize;
 use std::{
@@ -168,11 +170,11 @@ async fn jobs(
     };
     let text = admin.context.plugins().run_beside(write).await;
     let text = text.map_err(|error| Unanswered::without_text(error, FEWER_JOBS));
-    Ok(text.and_then(|text| admin.places.answer(text, reader(user, peer))).into_response())
+    Ok(text.and_then(|text| admin.places.answer(text, reader_of(user, peer))).into_response())
 }
 
 /// Returns who makes a request.
-fn reader(user: Option<User>, peer: Option<Extension<Peer>>) -> Reader {
+fn reader_of(user: Option<User>, peer: Option<Extension<Peer>>) -> Reader {
     Reader::of(user, peer.map(|Extension(peer)| peer))
 }
 
@@ -239,7 +241,7 @@ async fn job(
             }
         };
         may_read = true;
-        let (key, reader) = (JobKey::new(kind, &namespace, &name), reader(user, peer));
+        let (key, reader) = (JobKey::new(kind, &namespace, &name), reader_of(user, peer));
         if let Some(answer) = pass(&admin, reader, &key, environment).await.transpose() {
             return Ok(answer.into_response());
         }
@@ -286,7 +288,7 @@ async fn recording(
     Query(environment): Query<Environment>,
 ) -> Result<Response, Denied> {
     let user = admin.access.check(&headers, &Right::Path("/recording")).await?;
-    let place = match admin.places.recording(reader(user, peer)) {
+    let place = match admin.places.recording(reader_of(user, peer)) {
         Ok(place) => place,
         Err(unanswered) => return Ok(unanswered.into_response()),
     };

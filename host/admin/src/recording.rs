@@ -3,8 +3,8 @@
 //! Each line is made while it is sent, beside the threads of passes: one at a time, in turn with those of other readers.
 
 use super::{
-    access::Reader,
     answers::{LARGEST, is_too_large},
+    reader::Reader,
     redact::Environment,
     seats::Seat,
 };

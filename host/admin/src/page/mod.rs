@@ -10,9 +10,10 @@ mod stream;
 
 use super::{
     Admin,
-    access::{Access, Denied, Reader, Right},
-    connections::Peer,
-    may_list, reader,
+    access::{Access, Denied, Right},
+    may_list,
+    reader::{Peer, Reader},
+    reader_of,
     seats::{NoSeat, Seat, Seats},
 };
 use axum::{
@@ -194,7 +195,7 @@ async fn jobs(
 ) -> Result<Response, Refused> {
     let (kinds, user) = may_list(&admin, &headers, search.namespace()).await?;
     serves(&admin)?;
-    let seat = admin.page.admit(reader(user, peer))?;
+    let seat = admin.page.admit(reader_of(user, peer))?;
     let (clock, revoked) = (admin.context.clock().clone(), seat.revoked());
     let is_stream = wants_stream(&headers);
     let wanted = Arc::new(search.of_kinds(kinds));
@@ -218,7 +219,7 @@ async fn job(
     let right = Right::jobs("list", &served.kind, Some(&namespace), None);
     let user = admin.access.check(&headers, &right).await?;
     serves(&admin)?;
-    let seat = admin.page.admit(reader(user, peer))?;
+    let seat = admin.page.admit(reader_of(user, peer))?;
     let (clock, revoked) = (admin.context.clock().clone(), seat.revoked());
     let is_stream = wants_stream(&headers);
     let key = JobKey::new(kind, &namespace, &name);
