@@ -209,7 +209,7 @@ fn what_inspect_refuses_is_neither_made_a_configmap_nor_pushed() {
     fs::write(&module, b"\0asm\x01\0\0\0").unwrap();
     let empty = folder.join("empty.wasm");
     fs::write(&empty, b"\0asm\x0d\0\x01\0").unwrap();
-    for (file, why) in [(&module, "is no WebAssembly component"), (&empty, "the host would refuse")] {
+    for (file, why) in [(&module, "is a core module, not a WebAssembly component"), (&empty, "the host would refuse")] {
         let file = file.to_str().unwrap();
         // Nobody listens there, and nobody is asked.
         let push = ["plugin", "push", file, "localhost:1/a:1", "--insecure"];
