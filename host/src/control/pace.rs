@@ -6,28 +6,16 @@ use parking_lot::Mutex;
 use std::{collections::BTreeMap, time::Duration};
 use tokio::time::Instant;
 
-/// The runs a second that are made for the jobs of a namespace in the long run.
+/// The runs a second that are made for the jobs of a namespace in the long run, and the time that each of them takes then.
 const A_SECOND: u32 = 10;
+const EACH: Duration = Duration::from_millis(1000 / A_SECOND as u64);
 
 /// The runs that may be made at once after a pause: those of schedules that fall on the same minute.
 const AT_ONCE: u32 = 300;
 
-/// The runs that may be made, by namespace.
+/// When all runs that were made would have been made one after another at that pace, by namespace. Past times are left out.
 #[derive(Debug, Default)]
-pub(crate) struct Pace(Mutex<BTreeMap<String, Used>>);
-
-/// What a namespace has used of its burst, in runs, as of a time.
-#[derive(Debug, Clone, Copy)]
-struct Used {
-    runs: f64,
-    at: Instant,
-}
-
-impl Used {
-    fn at(self, now: Instant) -> f64 {
-        (self.runs - now.duration_since(self.at).as_secs_f64() * f64::from(A_SECOND)).max(0.0)
-    }
-}
+pub(crate) struct Pace(Mutex<BTreeMap<String, Instant>>);
 
 /// What is left to later of the actions of a pass.
 #[derive(Debug, PartialEq)]
@@ -53,22 +41,19 @@ impl Pace {
             left -= usize::from(is_one && is_admitted);
             is_admitted
         });
-        let after = Duration::from_secs(1) / A_SECOND;
-        let later = is_paced.then_some(Later { waiting: Waiting::Paced { a_second: A_SECOND }, after });
+        let later = is_paced.then_some(Later { waiting: Waiting::Paced { a_second: A_SECOND }, after: EACH });
         (admitted.collect(), later)
     }
 
     /// Takes up to `runs` runs. Returns how many there are.
     fn take(&self, namespace: &str, runs: usize, now: Instant) -> usize {
         let mut all = self.0.lock();
-        all.retain(|_, used| used.at(now) > 0.0);
-        let used = all.get(namespace).map_or(0.0, |used| used.at(now));
-        let free = (f64::from(AT_ONCE) - used).max(0.0);
-        let taken =
-            (1..=runs).take_while(|taken| u32::try_from(*taken).is_ok_and(|taken| f64::from(taken) <= free)).count();
-        let taken_runs = u32::try_from(taken).map_or(0.0, f64::from);
-        all.insert(namespace.to_owned(), Used { runs: used + taken_runs, at: now });
-        taken
+        all.retain(|_, until| *until > now);
+        let until = all.get(namespace).copied().unwrap_or(now);
+        let free = (EACH * AT_ONCE).saturating_sub(until - now).as_nanos() / EACH.as_nanos();
+        let taken = u32::try_from(runs).unwrap_or(u32::MAX).min(u32::try_from(free).unwrap_or(AT_ONCE));
+        all.insert(namespace.to_owned(), until + EACH * taken);
+        taken as usize
     }
 }
 

@@ -263,6 +263,36 @@ impl<'de> Visitor<'de> for Level<'_> {
     }
 }
 
+/// The methods of a visitor that keeps nothing of a JSON value, but for those of texts, lists and maps.
+macro_rules! nothing_of_scalars {
+    () => {
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("a JSON value")
+        }
+
+        fn visit_bool<E>(self, _: bool) -> Result<(), E> {
+            Ok(())
+        }
+
+        fn visit_i64<E>(self, _: i64) -> Result<(), E> {
+            Ok(())
+        }
+
+        fn visit_u64<E>(self, _: u64) -> Result<(), E> {
+            Ok(())
+        }
+
+        fn visit_f64<E>(self, _: f64) -> Result<(), E> {
+            Ok(())
+        }
+
+        fn visit_unit<E>(self) -> Result<(), E> {
+            Ok(())
+        }
+    };
+}
+pub(super) use nothing_of_scalars;
+
 /// Reads one value of at most `left` more levels, and keeps nothing of it.
 struct Scan<'a> {
     left: usize,
@@ -291,32 +321,10 @@ impl<'de> DeserializeSeed<'de> for Scan<'_> {
 impl<'de> Visitor<'de> for Scan<'_> {
     type Value = ();
 
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a JSON value")
-    }
-
-    fn visit_bool<E>(self, _: bool) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_i64<E>(self, _: i64) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_u64<E>(self, _: u64) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_f64<E>(self, _: f64) -> Result<(), E> {
-        Ok(())
-    }
+    nothing_of_scalars!();
 
     fn visit_str<E: Error>(self, value: &str) -> Result<(), E> {
         fits(self.bounds.text(value))
-    }
-
-    fn visit_unit<E>(self) -> Result<(), E> {
-        Ok(())
     }
 
     fn visit_seq<A: SeqAccess<'de>>(mut self, mut items: A) -> Result<(), A::Error> {
