@@ -168,7 +168,7 @@ mod tests {
         calls.into_iter().for_each(|call| runtime.block_on(call).unwrap());
     }
 
-    // Issue 11, finding 8: calls of one namespace that take seconds.
+    // Calls of one namespace that take seconds.
     #[test]
     fn a_call_for_another_namespace_waits_for_one_call_and_not_for_all_that_were_there_before() {
         let share = Runner::new(Executor::Blocking { at_once: 4 }).unwrap().share("p", None);

@@ -166,7 +166,7 @@ mod tests {
         assert_eq!((waiting("other"), dropped("other")), (1, 0));
     }
 
-    // Issue 11, findings 5 and 8: a text of small objects takes a hundred times its bytes as values.
+    // A text of small objects takes a hundred times its bytes as values.
     #[test]
     fn the_passes_of_one_namespace_leave_room_for_those_of_another_in_number_and_bytes() {
         let large = || json!(vec![json!({ "": 0 }); 2000]);
